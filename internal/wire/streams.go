@@ -1,0 +1,84 @@
+package wire
+
+import "time"
+
+// A Stream is the configuration of one stream in the form of the JetStream API: marshalled as JSON it can be sent, or
+// decoded into the client library's type.
+type Stream struct {
+	Name              string        `json:"name"`
+	Subjects          []string      `json:"subjects"`
+	Storage           string        `json:"storage"`
+	Retention         string        `json:"retention"`
+	Discard           string        `json:"discard"`
+	Replicas          int           `json:"num_replicas"`
+	MaxConsumers      int           `json:"max_consumers"`
+	MaxMsgs           int64         `json:"max_msgs"`
+	MaxBytes          int64         `json:"max_bytes"`
+	MaxAge            time.Duration `json:"max_age"`
+	MaxMsgsPerSubject int64         `json:"max_msgs_per_subject"`
+	MaxMsgSize        int32         `json:"max_msg_size"`
+	DuplicateWindow   time.Duration `json:"duplicate_window,omitempty"`
+	Compression       string        `json:"compression,omitempty"`
+	AllowDirect       bool          `json:"allow_direct"`
+	DenyDelete        bool          `json:"deny_delete"`
+	AllowRollup       bool          `json:"allow_rollup_hdrs"`
+	AllowMsgTTL       bool          `json:"allow_msg_ttl,omitempty"`
+	MarkerTTL         time.Duration `json:"subject_delete_marker_ttl,omitempty"`
+	Republish         *Republish    `json:"republish,omitempty"`
+}
+
+// Republish is what the server sends on when something is stored.
+type Republish struct {
+	Source      string `json:"src"`
+	Destination string `json:"dest"`
+}
+
+// AliveTTL is how long a device counts as alive after a heartbeat: three of the default interval.
+const AliveTTL = 3 * DefaultInterval
+
+// Streams are the streams of the control account. replicas is 1 on one server and 3 on a cluster.
+func Streams(replicas int) []Stream {
+	base := Stream{Storage: "file", Retention: "limits", Discard: "old", Replicas: replicas, MaxConsumers: -1, MaxMsgs: -1, MaxBytes: -1, AllowDirect: true}
+
+	desired := base
+	desired.Name, desired.Subjects = StreamDesired, []string{prefixDesired + ">"}
+	desired.Discard = "new"
+	desired.MaxMsgsPerSubject = 8
+	desired.MaxMsgSize = maxServerPayload
+	desired.Compression = "s2"
+	desired.DenyDelete, desired.AllowRollup = true, true
+	desired.Republish = &Republish{prefixDesired + ">", AllConfig}
+
+	// A plain stream and not a bucket: a bucket must allow roll-ups, and with those one device could wipe the status of
+	// all others.
+	actual := base
+	actual.Name, actual.Subjects = StreamActual, []string{AllActual}
+	actual.MaxMsgsPerSubject = 1
+	actual.MaxMsgSize = maxDevicePayload
+	actual.DuplicateWindow = 100 * time.Millisecond
+
+	journal := base
+	journal.Name, journal.Subjects = StreamJournal, []string{AllJournal}
+	journal.MaxMsgsPerSubject = 200
+	journal.MaxMsgSize = maxDevicePayload
+	journal.MaxAge = 30 * 24 * time.Hour
+
+	alive := base
+	alive.Name, alive.Subjects = StreamAlive, []string{prefixKV + BucketAlive + ".>"}
+	alive.Storage, alive.Discard = "memory", "new"
+	alive.MaxMsgsPerSubject = 1
+	alive.MaxMsgSize = maxDevicePayload
+	alive.MaxAge, alive.DuplicateWindow = AliveTTL, AliveTTL
+	alive.DenyDelete, alive.AllowRollup, alive.AllowMsgTTL = true, true, true
+	alive.MarkerTTL = 10 * time.Minute
+
+	control := base
+	control.Name, control.Subjects = StreamControl, []string{prefixKV + BucketControl + ".>"}
+	control.Discard = "new"
+	control.MaxMsgsPerSubject = 1
+	control.MaxMsgSize = maxDevicePayload
+	control.DenyDelete, control.AllowRollup, control.AllowMsgTTL = true, true, true
+	control.MarkerTTL = time.Hour
+
+	return []Stream{desired, actual, journal, alive, control}
+}
