@@ -1,0 +1,119 @@
+package score
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A Definition makes a kind known to the decoder, the schemas, the documents and
+// the audit tests.
+type Definition[S Spec] struct {
+	// Doc is one sentence.
+	Doc string
+	// Needs lists the capabilities a device must have.
+	Needs []Capability
+	// Sample is a valid, realistic value.
+	Sample S
+}
+
+// A KindInfo describes a registered kind to generators and tests.
+type KindInfo struct {
+	Kind   Kind
+	Doc    string
+	Needs  []Capability
+	Type   reflect.Type
+	Sample Spec
+
+	decode func(jsontext.Value) (Spec, error)
+}
+
+var registry = map[Kind]KindInfo{}
+
+// Register adds a kind. Call it from init in the file that declares the spec.
+// Registering a kind twice panics.
+func Register[S Spec](d Definition[S]) {
+	k := d.Sample.Kind()
+	if _, dup := registry[k]; dup || k == "" {
+		panic(fmt.Sprintf("score: bad or duplicate kind %q (%T)", k, d.Sample))
+	}
+	if f := undata(reflect.TypeFor[S](), string(k)); f != "" {
+		panic(fmt.Sprintf("score: kind %q is not plain data: %s", k, f))
+	}
+	registry[k] = KindInfo{k, d.Doc, d.Needs, reflect.TypeFor[S](), d.Sample, func(raw jsontext.Value) (Spec, error) {
+		var s S
+		err := Decode(raw, &s)
+		return s, err
+	}}
+}
+
+// Kinds lists the registered kinds, sorted by name.
+func Kinds() []KindInfo {
+	out := make([]KindInfo, 0, len(registry))
+	for _, k := range slices.Sorted(maps.Keys(registry)) {
+		out = append(out, registry[k])
+	}
+	return out
+}
+
+// Lookup returns the description of k.
+func Lookup(k Kind) (KindInfo, bool) {
+	i, ok := registry[k]
+	return i, ok
+}
+
+func kindNames() []string {
+	var out []string
+	for k := range registry {
+		out = append(out, string(k))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func decode(k Kind, raw jsontext.Value) Spec {
+	i, ok := registry[k]
+	if !ok {
+		return Opaque{Of: k, Raw: slices.Clone(raw)}
+	}
+	s, err := i.decode(raw)
+	if err != nil {
+		o := Opaque{Of: k, Raw: slices.Clone(raw), Why: err.Error()}
+		if de, ok := errors.AsType[*DecodeError](err); ok {
+			o.Why, o.Path = de.Text, de.Path
+		}
+		return o
+	}
+	return s
+}
+
+// undata names the first part of t that is not plain, closed data: behaviour, a
+// raw document, or a field that encoding would drop.
+func undata(t reflect.Type, at string) string {
+	if t.Implements(reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()) {
+		return "" // a text type: its codec is its own, tested in this package
+	}
+	switch t.Kind() {
+	case reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Float32, reflect.Float64:
+		return at + " is a " + t.Kind().String()
+	case reflect.Map, reflect.Slice, reflect.Array, reflect.Pointer:
+		if t == reflect.TypeFor[jsontext.Value]() {
+			return at + " is a raw document"
+		}
+		return undata(t.Elem(), at+"[]")
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if !f.IsExported() || f.Anonymous {
+				return at + "." + f.Name + " is unexported or embedded"
+			}
+			if bad := undata(f.Type, at+"."+f.Name); bad != "" {
+				return bad
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,25 @@
+package score
+
+import "strings"
+
+// A Resource is the canonical name of one thing on a device that can have one
+// owner only: "file:/etc/motd", "unit:web.service", "container:web",
+// "port:tcp/8080@*", "hostname". It is built by the kinds, never parsed from a
+// document.
+type Resource string
+
+// FileResource is the resource of the file at a clean absolute path.
+func FileResource(path string) Resource { return Resource("file:" + path) }
+
+// Overlaps reports whether a and b cannot both have an owner of their own. A port
+// on all addresses overlaps the same port on any address.
+func (a Resource) Overlaps(b Resource) bool {
+	if a == b {
+		return true
+	}
+	pa, hostA, okA := strings.Cut(string(a), "@")
+	pb, hostB, okB := strings.Cut(string(b), "@")
+	return okA && okB && a.isPort() && pa == pb && (hostA == "*" || hostB == "*")
+}
+
+func (a Resource) isPort() bool { return strings.HasPrefix(string(a), "port:") }

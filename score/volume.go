@@ -1,0 +1,64 @@
+package score
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// A Volume shows a directory of the device, or a named volume, in a container. It is
+// written as podman does: "/srv/web:/data", "/srv/web:/data:ro", "cache:/var/cache".
+type Volume struct {
+	Source   string // absolute path, or the name of a volume
+	Target   string // absolute path in the container
+	ReadOnly bool
+}
+
+// VolumePattern is the shape of a volume's text.
+const VolumePattern = `^[^:]+:/[^:]*(:(ro|rw))?$`
+
+var (
+	volumeRE     = regexp.MustCompile(VolumePattern)
+	volumeNameRE = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+)
+
+func (v Volume) String() string {
+	s := v.Source + ":" + v.Target
+	if v.ReadOnly {
+		s += ":ro"
+	}
+	return s
+}
+
+// MarshalText writes the canonical text.
+func (v Volume) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads the text.
+func (v *Volume) UnmarshalText(b []byte) error {
+	if !volumeRE.Match(b) {
+		return fmt.Errorf("cannot read volume %q: want \"/srv/web:/data\", \"/srv/web:/data:ro\" or \"cache:/var/cache\"", b)
+	}
+	parts := strings.Split(string(b), ":")
+	*v = Volume{parts[0], parts[1], len(parts) == 3 && parts[2] == "ro"}
+	return nil
+}
+
+func (v Volume) check(r *Report) {
+	if strings.HasPrefix(v.Source, "/") {
+		if v.Source != path.Clean(v.Source) {
+			r.Errorf("source %q must be a clean path", v.Source)
+		}
+		if isAgents(v.Source) || v.Source == "/" || v.Source == "/etc" || v.Source == "/var" || v.Source == "/var/lib" {
+			r.Errorf("source %s would show the agent's own files to the container", v.Source)
+		}
+	} else if !volumeNameRE.MatchString(v.Source) {
+		r.Errorf("source %q is no absolute path and no volume name", v.Source)
+	}
+	if !path.IsAbs(v.Target) || v.Target != path.Clean(v.Target) || v.Target == "/" {
+		r.Errorf("target %q must be an absolute, clean path in the container", v.Target)
+	}
+	if strings.ContainsAny(v.Source+v.Target, "\x00\n") {
+		r.Errorf("volume has a line break or a NUL byte")
+	}
+}
