@@ -1,0 +1,228 @@
+package interpret
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// An Action is a change that a gate is asked about.
+type Action struct {
+	Score   score.Score
+	Cause   Cause
+	Effect  Effect   // the worst of Changes
+	Changes []Change // empty for a removal
+	// Found is true if the thing is there, FoundMark whose mark it carries.
+	Found     bool
+	FoundMark topology.Mark
+}
+
+// A Verdict is a gate's answer.
+type Verdict struct {
+	// Allow lets the action happen. Everything else about it has been written down.
+	Allow bool
+	// Outcome, Code and Message say why not.
+	Outcome Outcome
+	Code    Code
+	Message string
+	// Authority that covers the action.
+	Authority string
+	// Backup names the copy that was made of what the action overwrites.
+	Backup string
+	// Task to do: mark and retry are the gate's to know.
+	Mark  topology.Mark
+	Retry bool
+}
+
+// A Gate stands in front of every change, whoever asks for it: Apply and Remove of an
+// interpreter can be reached through Play and Table.Remove only, and both ask.
+// An error means that the gate could not keep its books; nothing is touched then.
+type Gate interface {
+	// Admit decides about a and, if it allows it, has written down that it begins.
+	Admit(ctx context.Context, a Action) (Verdict, error)
+	// Done writes down what came of an action that was admitted.
+	Done(ctx context.Context, a Action, st ScoreStatus) error
+	// Holds is told that a score was found true, on a thing that carries mark, so that
+	// books which were lost can be made again. Nothing is touched.
+	Holds(ctx context.Context, s score.Score, mark topology.Mark) error
+}
+
+// A Wish is a score with what the books know about it.
+type Wish struct {
+	Score score.Score
+	// Cause that a difference has, if one is found.
+	Cause Cause
+	// Restart is set if a score that restarts this one has changed since it was applied.
+	Restart *Change
+}
+
+// Play makes one score true and says what came of it: Outcome, Code, Message,
+// Changes, Observed, Conditions, Cause, Authority and Backup of the status. The error
+// is the gate's; everything that went wrong with the world is in the status.
+func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, err error) {
+	s := w.Score
+	st = ScoreStatus{ID: s.ID, Kind: s.Spec.Kind()}
+	defer func() {
+		if p := recover(); p != nil { // one kind that crashes fails its own scores only
+			st.end(Failed, CodePanic, fmt.Sprintf("interpreter of %s crashed: %v\n%s", st.Kind, p, bounded(debug.Stack())))
+		}
+	}()
+	b, ok := t.find(s, &st)
+	if !ok {
+		return st, nil
+	}
+	obs, oerr := b.observe(ctx, s.Spec)
+	if oerr != nil {
+		st.fault("cannot observe", oerr)
+		return st, nil
+	}
+	changes := b.diff(s.Spec, obs)
+	if w.Restart != nil && len(changes) == 0 {
+		w.Cause = CauseDependency
+	}
+	if w.Restart != nil {
+		changes = append(changes, *w.Restart)
+	}
+	st.observed(obs)
+	if len(changes) == 0 {
+		st.Outcome = Unchanged
+		return st, gate.Holds(ctx, s, obs.OwnedBy())
+	}
+	st.Changes, st.Cause = changes, w.Cause
+	a := Action{Score: s, Cause: w.Cause, Effect: Worst(changes), Changes: changes, Found: obs.Exists(), FoundMark: obs.OwnedBy()}
+	v, err := gate.Admit(ctx, a)
+	if err != nil || !v.Allow {
+		st.end(v.Outcome, v.Code, v.Message)
+		return st, err
+	}
+	st.Authority, st.Backup = v.Authority, v.Backup
+	b.perform(ctx, s, Task{changes, v.Mark, v.Retry}, &st)
+	return st, gate.Done(ctx, a, st)
+}
+
+// Observe plays s without a gate: it reads and compares, and can change nothing.
+func (t *Table) Observe(ctx context.Context, w Wish) ScoreStatus {
+	st, _ := t.Play(ctx, w, readOnly{})
+	return st
+}
+
+// readOnly lets nothing happen.
+type readOnly struct{}
+
+func (readOnly) Admit(context.Context, Action) (Verdict, error) {
+	return Verdict{Outcome: Drifted}, nil
+}
+func (readOnly) Done(context.Context, Action, ScoreStatus) error         { return nil }
+func (readOnly) Holds(context.Context, score.Score, topology.Mark) error { return nil }
+
+func (b Binding) perform(ctx context.Context, s score.Score, task Task, st *ScoreStatus) {
+	if err := b.apply(ctx, s.Spec, task); err != nil {
+		st.fault("cannot apply", err)
+		if obs, err := b.observe(ctx, s.Spec); err == nil {
+			st.observed(obs)
+		}
+		return
+	}
+	obs, err := b.observe(ctx, s.Spec)
+	if err != nil {
+		st.fault("cannot verify", err)
+		return
+	}
+	st.observed(obs)
+	if left := b.diff(s.Spec, obs); len(left) > 0 {
+		st.Changes = left
+		st.end(Failed, CodeNotConverged, fmt.Sprintf("applied, but %s is %q and should be %q", left[0].Field, left[0].Have, left[0].Want))
+		return
+	}
+	st.Outcome = Changed
+}
+
+// Prefetch fetches what s needs from elsewhere, if its kind needs anything.
+func (t *Table) Prefetch(ctx context.Context, s score.Score) error {
+	b, ok := t.byKind[s.Spec.Kind()]
+	if !ok || b.prefetch == nil {
+		return nil
+	}
+	return b.prefetch(ctx, s.Spec)
+}
+
+// Remove undoes a score that is no longer wanted, if the gate allows it. The outcome is
+// Changed if it is gone.
+func (t *Table) Remove(ctx context.Context, s score.Score, gate Gate) (st ScoreStatus, err error) {
+	st = ScoreStatus{ID: s.ID, Kind: s.Spec.Kind(), Cause: CauseAbsent}
+	defer func() {
+		if p := recover(); p != nil {
+			st.end(Failed, CodePanic, fmt.Sprintf("interpreter of %s crashed: %v\n%s", st.Kind, p, bounded(debug.Stack())))
+		}
+	}()
+	b, ok := t.find(s, &st)
+	if !ok {
+		return st, nil
+	}
+	obs, oerr := b.observe(ctx, s.Spec)
+	if oerr != nil {
+		st.fault("cannot observe", oerr)
+		return st, nil
+	}
+	st.observed(obs)
+	a := Action{Score: s, Cause: CauseAbsent, Effect: Remove, Found: obs.Exists(), FoundMark: obs.OwnedBy()}
+	v, err := gate.Admit(ctx, a)
+	if err != nil || !v.Allow {
+		st.end(v.Outcome, v.Code, v.Message)
+		return st, err
+	}
+	st.Authority = v.Authority
+	st.Outcome = Changed
+	if err := b.remove(ctx, s.Spec); err != nil {
+		st.fault("cannot remove", err)
+	}
+	return st, gate.Done(ctx, a, st)
+}
+
+func (t *Table) find(s score.Score, st *ScoreStatus) (Binding, bool) {
+	if o, ok := s.Spec.(score.Opaque); ok && o.Why != "" {
+		st.end(Unsupported, CodeUnreadable, fmt.Sprintf("this agent cannot read the spec: %s: %s", o.Path, o.Why))
+		return Binding{}, false
+	}
+	b, ok := t.byKind[st.Kind]
+	if !ok {
+		code, msg := CodeUnknownKind, fmt.Sprintf("this agent knows no kind %q", st.Kind)
+		if info, known := score.Lookup(st.Kind); known {
+			code, msg = CodeMissingCapability, fmt.Sprintf("this device has no capability for kind %q, which needs %v", st.Kind, info.Needs)
+		}
+		st.end(Unsupported, code, msg)
+	}
+	return b, ok
+}
+
+func (st *ScoreStatus) end(o Outcome, c Code, msg string) {
+	st.Outcome, st.Code, st.Message = o, c, msg
+}
+
+// fault ends st with the outcome that the code of a fault has.
+func (st *ScoreStatus) fault(what string, err error) {
+	f := topology.FaultOf(err)
+	o := Failed
+	switch f.Code {
+	case topology.CodeUnavailable, topology.CodeNotSupported:
+		o = Unsupported
+	case topology.CodeForeign, topology.CodeMasked:
+		o = Conflict
+	}
+	st.end(o, Code(f.Code), what+": "+f.Text)
+}
+
+func (st *ScoreStatus) observed(o Observed) {
+	st.Conditions = o.Conditions()
+	b, err := score.Encode(o)
+	if err != nil {
+		panic(fmt.Sprintf("interpret: state of %s is not data: %v", st.Kind, err))
+	}
+	st.Observed = b
+}
+
+// bounded keeps a stack short enough for a status.
+func bounded(b []byte) []byte { return b[:min(len(b), 2048)] }

@@ -1,0 +1,70 @@
+package interpret
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A ScoreStatus is the actual state of one score. Times are the device's own clock.
+type ScoreStatus struct {
+	// ID of the score.
+	ID score.ID `json:"id"`
+	// Kind of the score.
+	Kind score.Kind `json:"kind"`
+	// Outcome of the last pass.
+	Outcome Outcome `json:"outcome"`
+	// Code is the machine-readable reason.
+	Code Code `json:"code,omitempty"`
+	// Message says the same for people.
+	Message string `json:"message,omitempty"`
+	// Changes that were made, or, if the score has not converged, that are left.
+	Changes []Change `json:"changes,omitempty"`
+	// Observed is the typed state of the kind, as found last.
+	Observed jsontext.Value `json:"observed,omitempty"`
+	// Conditions say how far the thing is.
+	Conditions Conditions `json:"conditions,omitzero"`
+	// SpecDigest is the sha256 of the spec that was played.
+	SpecDigest string `json:"specDigest,omitempty"`
+	// ObservedGeneration is the generation of the manifest that was played.
+	ObservedGeneration uint64 `json:"observedGeneration,omitzero"`
+	// LastChangedGeneration is the generation under which the device was last changed for this score.
+	LastChangedGeneration uint64 `json:"lastChangedGeneration,omitzero"`
+	// Cause of the last change: intent, drift, dependency.
+	Cause Cause `json:"cause,omitempty"`
+	// Authority that allowed the last change.
+	Authority string `json:"authority,omitempty"`
+	// Backup names the copy of what was overwritten.
+	Backup string `json:"backup,omitempty"`
+	// Since is when the outcome became what it is.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// A Cause is why a change is to be made.
+type Cause string
+
+// Causes.
+const (
+	CauseIntent     Cause = "intent"     // the wish is new
+	CauseDrift      Cause = "drift"      // reality moved
+	CauseDependency Cause = "dependency" // a score that restarts this one has changed
+	CauseAbsent     Cause = "absent"     // it was applied before and is no longer wanted
+)
+
+// Read decodes the observed state of st as the state of one kind, such as
+// file.Observed. It fails if st is of another kind or observed nothing.
+func Read[O Observed](st ScoreStatus) (O, error) {
+	var o O
+	if len(st.Observed) == 0 {
+		return o, fmt.Errorf("cannot read the state of %s %q: nothing was observed", st.Kind, st.ID)
+	}
+	if err := score.Decode(st.Observed, &o); err != nil {
+		return o, fmt.Errorf("cannot read the state of %s %q: %w", st.Kind, st.ID, err)
+	}
+	return o, nil
+}
+
+// Converged reports whether the score holds, is in force and is healthy.
+func (st ScoreStatus) Converged() bool { return st.Outcome.Converged() && st.Conditions.Good() }

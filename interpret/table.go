@@ -1,0 +1,63 @@
+package interpret
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// A Binding is an interpreter tied to a topology, with its types erased. Only Of
+// makes one, and only a Table uses it.
+type Binding struct {
+	kind     score.Kind
+	observe  func(context.Context, score.Spec) (Observed, error)
+	diff     func(score.Spec, Observed) []Change
+	apply    func(context.Context, score.Spec, Task) error
+	remove   func(context.Context, score.Spec) error
+	prefetch func(context.Context, score.Spec) error // nil: nothing to fetch
+}
+
+// Of ties in to the read half r and the write half w of a capability.
+func Of[S score.Spec, O Observed, R, W any](in Interpreter[S, O, R, W], r R, w W) Binding {
+	var zero S
+	b := Binding{
+		kind:    zero.Kind(),
+		observe: func(ctx context.Context, s score.Spec) (Observed, error) { return in.Observe(ctx, r, s.(S)) },
+		diff:    func(s score.Spec, o Observed) []Change { return in.Diff(s.(S), o.(O)) },
+		apply:   func(ctx context.Context, s score.Spec, t Task) error { return in.Apply(ctx, w, s.(S), t) },
+		remove:  func(ctx context.Context, s score.Spec) error { return in.Remove(ctx, w, s.(S)) },
+	}
+	if p, ok := in.(Prefetcher[S, W]); ok {
+		b.prefetch = func(ctx context.Context, s score.Spec) error { return p.Prefetch(ctx, w, s.(S)) }
+	}
+	return b
+}
+
+// A Table holds the interpreters of one topology.
+type Table struct{ byKind map[score.Kind]Binding }
+
+// Bind ties kinds to t. Each kind states its needs as a type constraint, so a kind
+// that needs what T lacks does not compile:
+//
+//	table := interpret.Bind(device, file.Kind, service.Kind, container.Kind)
+func Bind[T any](t T, kinds ...func(T) Binding) *Table {
+	tb := &Table{byKind: map[score.Kind]Binding{}}
+	for _, k := range kinds {
+		b := k(t)
+		if _, dup := tb.byKind[b.kind]; dup {
+			panic(fmt.Sprintf("interpret: kind %q bound twice", b.kind))
+		}
+		tb.byKind[b.kind] = b
+	}
+	return tb
+}
+
+// Kinds lists what the table can interpret, in no order.
+func (t *Table) Kinds() []score.Kind {
+	out := make([]score.Kind, 0, len(t.byKind))
+	for k := range t.byKind {
+		out = append(out, k)
+	}
+	return out
+}

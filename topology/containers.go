@@ -1,0 +1,68 @@
+package topology
+
+import (
+	"context"
+	"time"
+)
+
+// ContainerState is one container as found.
+type ContainerState struct {
+	State      string    // absent, created, running, paused, stopping, exited, …
+	Since      time.Time // of the present state, on the device's clock
+	Restarts   uint32    // automatic ones, as the service manager counts them
+	ID         string
+	Image      string // as it was asked for
+	Digest     string // of the image that runs: sha256:…
+	ExitCode   int    // of the last run
+	Health     string // healthy, unhealthy, starting; empty: no health check
+	Unit       ServiceState
+	Definition FileState
+	SpecDigest string // of the ContainerConfig it was made from
+	Mark       Mark   // on the container; empty for one made by hand
+}
+
+// A ContainerConfig is what a container is made from. Slices are in canonical order
+// where order has no meaning.
+type ContainerConfig struct {
+	Name       string
+	Image      string
+	Command    []string
+	Env        []string // NAME=value, sorted
+	Ports      []string // canonical text, sorted
+	Volumes    []string // canonical text, sorted
+	Restart    string   // never, on-failure, always
+	SpecDigest string   // kept on the container, read back as ContainerState.SpecDigest
+	Mark       Mark
+}
+
+// ContainerReader observes containers.
+type ContainerReader interface {
+	// Container returns the state of a container. One that does not exist is "absent",
+	// not an error.
+	Container(ctx context.Context, name string) (ContainerState, error)
+}
+
+// ContainerWriter changes containers.
+type ContainerWriter interface {
+	ContainerReader
+
+	// EnsureImage fetches an image that is not here yet and returns its digest. It
+	// touches no container. The image is durably stored when it returns.
+	EnsureImage(ctx context.Context, image string) (digest string, err error)
+
+	// Run makes the container so and starts it, under the service manager, replacing one
+	// of the same name that carries our mark. A container or unit of that name without a
+	// mark is a fault, CodeForeign, and stays. The image must be here: see EnsureImage.
+	// Like Start of a service it watches for the settle time.
+	Run(ctx context.Context, c ContainerConfig) error
+
+	// Restart starts the container again, as it is defined.
+	Restart(ctx context.Context, name string) error
+
+	// RemoveContainer stops and removes a container that Run made, and its definition.
+	// Named volumes and images stay.
+	RemoveContainer(ctx context.Context, name string) error
+}
+
+// Containers is a container runtime.
+type Containers interface{ ContainerWriter }

@@ -1,0 +1,72 @@
+package topology
+
+import "context"
+
+// A FileType says what is at a path.
+type FileType string
+
+// File types.
+const (
+	Absent    FileType = "absent"
+	Regular   FileType = "regular"
+	Directory FileType = "directory"
+	Symlink   FileType = "symlink"
+	Special   FileType = "special" // a pipe, a socket or a device node
+)
+
+// FileState is what is at a path. The links on the way to it are not followed.
+type FileState struct {
+	Type   FileType
+	Size   int64
+	SHA256 string // lower-case hex, of a regular file
+	Mode   uint32 // permission, setuid, setgid and sticky bits
+	UID    uint32
+	GID    uint32
+	Owner  string // name of the user, or its number if it has none
+	Group  string // name of the group, or its number if it has none
+	Links  uint64 // hard links
+	Target string // of a symbolic link
+	Mark   Mark
+}
+
+// FileReader observes files.
+type FileReader interface {
+	// File returns what is at path, which is absolute and clean. A thing that is not
+	// there is the type Absent, not an error. It never blocks on pipes and never opens
+	// devices. A link on the way to the file is a fault, CodeSymlink.
+	File(ctx context.Context, path string) (FileState, error)
+
+	// Content returns the bytes of a regular file of at most limit bytes.
+	Content(ctx context.Context, path string, limit int64) ([]byte, error)
+}
+
+// A FileWrite is the wanted state of one regular file.
+type FileWrite struct {
+	Path    string
+	Content []byte
+	Mode    uint32
+	Owner   string // user name or number; empty: keep that of the present file, else the agent's
+	Group   string // as Owner
+	Mark    Mark
+}
+
+// FileWriter changes files.
+type FileWriter interface {
+	FileReader
+
+	// WriteFile makes the file so: atomically, with owner, mode and mark set before the
+	// name appears, and durable when it returns. Missing parent directories are made,
+	// 0755. Anything but a regular file in its place is a fault and stays. Access control
+	// lists, other extended attributes and capabilities of a file that is replaced are
+	// kept. Nothing temporary is left behind on failure.
+	WriteFile(ctx context.Context, w FileWrite) error
+
+	// SetAttributes sets mode, owner, group and mark of w.Path and leaves its content.
+	SetAttributes(ctx context.Context, w FileWrite) error
+
+	// RemoveFile removes a regular file, durably. Removing what is absent is no error.
+	RemoveFile(ctx context.Context, path string) error
+}
+
+// Files is a file system.
+type Files interface{ FileWriter }
