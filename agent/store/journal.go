@@ -1,0 +1,131 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Begin records that each action is about to be done, and that its entry is in
+// the ledger from now on: one durable write for all of them. Nothing of the
+// device may be touched before it returns nil.
+//
+// It refuses with an *[OwnedError] when a resource belongs to another manifest,
+// unless the action takes it, and then records none of them. An action that
+// was begun and not ended may be begun once more.
+func (s *Store) Begin(actions ...Action) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.claim(actions); err != nil {
+		return err
+	}
+	recs := make([]record, len(actions))
+	for i, a := range actions {
+		recs[i] = record{kind: kindBegin, verb: a.Verb, entry: a.Entry}
+	}
+	return s.write(recs...)
+}
+
+// Record puts entries into the ledger without an action, for what needed no
+// change: adopting what was right already, or moving to another manifest.
+// Verbs are ignored, and entries that say nothing new are not written.
+func (s *Store) Record(actions ...Action) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.claim(actions); err != nil {
+		return err
+	}
+	var recs []record
+	for _, a := range actions {
+		if e := s.entries[a.Entry.Resource]; e == nil || !same(*e, a.Entry) {
+			recs = append(recs, record{kind: kindPut, entry: a.Entry})
+		}
+	}
+	return s.write(recs...)
+}
+
+// claim checks actions against the ledger and against each other.
+func (s *Store) claim(actions []Action) error {
+	var batch map[string]bool
+	if len(actions) > 1 {
+		batch = make(map[string]bool, len(actions))
+	}
+	for _, a := range actions {
+		if a.Entry.Resource == "" || a.Entry.Manifest == "" {
+			return fmt.Errorf("cannot record %s %q: no resource or no manifest is named", a.Verb, a.Entry.Resource)
+		}
+		if batch[a.Entry.Resource] {
+			return fmt.Errorf("cannot record %s %q: named twice in one batch", a.Verb, a.Entry.Resource)
+		}
+		if batch != nil {
+			batch[a.Entry.Resource] = true
+		}
+		if e := s.entries[a.Entry.Resource]; e != nil && e.Manifest != a.Entry.Manifest && !a.Take {
+			return &OwnedError{*e}
+		}
+	}
+	return nil
+}
+
+// same compares all that a caller sets.
+func same(a, b Entry) bool {
+	return a.Resource == b.Resource && a.Manifest == b.Manifest && a.Score == b.Score && a.Kind == b.Kind &&
+		a.Generation == b.Generation && a.LastChanged == b.LastChanged && a.Provenance == b.Provenance &&
+		a.SpecDigest == b.SpecDigest && a.Backup == b.Backup && bytes.Equal(a.Spec, b.Spec)
+}
+
+// End records that actions are over: one durable write for all of them.
+func (s *Store) End(results ...Result) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	recs := make([]record, len(results))
+	for i, r := range results {
+		if s.open[r.Resource] == nil {
+			return fmt.Errorf("cannot end an action on %q: none was begun", r.Resource)
+		}
+		var flags byte
+		if r.Revert {
+			flags |= flagRevert
+		}
+		if r.Release {
+			flags |= flagRelease
+		}
+		recs[i] = record{kind: kindEnd, flags: flags, number: r.LastChanged, resource: r.Resource}
+	}
+	return s.write(recs...)
+}
+
+// Release gives resources up without an action: they are foreign from now on.
+// What is not owned is skipped.
+func (s *Store) Release(resources ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var recs []record
+	for _, r := range resources {
+		if s.entries[r] != nil {
+			recs = append(recs, record{kind: kindRelease, resource: r})
+		}
+	}
+	return s.write(recs...)
+}
+
+// OpenActions returns the actions that were begun and not ended, in order of
+// beginning. After a restart each of them has to be resumed, undone or failed,
+// and then ended.
+func (s *Store) OpenActions() []OpenAction {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []OpenAction
+	for _, o := range s.openInOrder() {
+		out = append(out, *o)
+	}
+	return out
+}
+
+func (s *Store) openInOrder() []*OpenAction {
+	return slices.SortedFunc(maps.Values(s.open), func(a, b *OpenAction) int { return cmp.Compare(a.Seq, b.Seq) })
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

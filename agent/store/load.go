@@ -1,0 +1,315 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"syscall"
+)
+
+func ledgerFile(slot int) string  { return fmt.Sprintf("ledger.%d", slot) }
+func journalFile(slot int) string { return fmt.Sprintf("journal.%d", slot) }
+
+// part is one file as it was found.
+type part struct {
+	name string
+	cond condition
+	head head
+	file []byte // all of it, or the head only
+	body []byte // of a whole ledger or a sound journal that was read in full
+	why  string
+}
+
+// read reads a file, or its head when limit is headSize, and judges it.
+func (s *Store) read(name string, role byte, limit int64) (part, error) {
+	p := part{name: name}
+	file, err := s.fs.Read(name, limit)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return p, nil
+	case unreadable(err):
+		p.cond, p.why = broken, "cannot be read: "+err.Error()
+		return p, nil
+	case err != nil:
+		return p, err
+	}
+	p.file = file
+	p.head, p.cond = parseHead(file, role)
+	switch {
+	case p.cond == broken && len(file) == 0:
+		p.why = "is empty"
+	case p.cond == broken:
+		p.why = "does not start like one"
+	case p.cond == sound && limit < 0:
+		p.body = file[headSize:]
+		if _, ok := bodyOf(file); !ok && role != roleJournal {
+			p.cond, p.why = broken, "does not match its checksum"
+		}
+	}
+	return p, nil
+}
+
+// unreadable tells damage of the medium from trouble of the moment, such as
+// too many open files, after which the files must not be written anew.
+func unreadable(err error) bool {
+	for _, e := range []error{ErrDamaged, syscall.EIO, syscall.EUCLEAN, syscall.EBADMSG, syscall.EISDIR, syscall.ELOOP, syscall.ENOTDIR, syscall.ENXIO} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// load reads the directory into memory. It writes nothing.
+func (s *Store) load() (Recovered, error) {
+	var rec Recovered
+	var ledgers, journals [2]part
+	for slot := range 2 {
+		var err error
+		if ledgers[slot], err = s.read(ledgerFile(slot), roleLedger, headSize); err != nil {
+			return rec, err
+		}
+		if journals[slot], err = s.read(journalFile(slot), roleJournal, headSize); err != nil {
+			return rec, err
+		}
+	}
+	slot, ok := newest(ledgers, journals)
+	if ok {
+		var err error
+		if ok, err = s.loadSound(slot); err != nil {
+			return rec, err
+		}
+	}
+	if !ok {
+		for slot := range 2 {
+			var err error
+			if ledgers[slot], err = s.read(ledgerFile(slot), roleLedger, -1); err != nil {
+				return rec, err
+			}
+			if journals[slot], err = s.read(journalFile(slot), roleJournal, -1); err != nil {
+				return rec, err
+			}
+		}
+		s.rebuild(&rec, ledgers, journals)
+	}
+	if err := s.loadIntents(&rec); err != nil {
+		return rec, err
+	}
+	return rec, s.judgeEmpty(&rec, ledgers, journals)
+}
+
+// newest is the slot in use when the heads are as an orderly life leaves them.
+func newest(ledgers, journals [2]part) (int, bool) {
+	for slot := range 2 {
+		l, j, other, before := ledgers[slot], journals[slot], ledgers[1-slot], journals[1-slot]
+		if l.cond == sound && j.cond == sound && j.head.seq == l.head.seq &&
+			(other.cond == absent || other.cond == sound && other.head.seq < l.head.seq) &&
+			(before.cond == absent || before.cond == sound && before.head.seq < l.head.seq) {
+			return slot, true
+		}
+	}
+	return 0, false
+}
+
+// loadSound reads the ledger and the journal of a slot, and tells whether both
+// were without fault. If not, the memory is as before.
+func (s *Store) loadSound(slot int) (bool, error) {
+	l, err := s.read(ledgerFile(slot), roleLedger, -1)
+	if err != nil || l.cond != sound {
+		return false, err
+	}
+	j, err := s.read(journalFile(slot), roleJournal, -1)
+	if err != nil || j.cond != sound {
+		return false, err
+	}
+	intern, good, last := map[string]string{}, true, l.head.seq
+	replay := func(seq uint64, payload []byte) {
+		r, err := decode(seq, payload, intern)
+		if good = good && err == nil; good {
+			s.apply(&r)
+		}
+	}
+	holes, torn := frames(l.body, replay)
+	if holes == 0 && !torn {
+		holes, torn = frames(j.body, func(seq uint64, payload []byte) {
+			good = good && seq == last+1
+			last = seq
+			replay(seq, payload)
+		})
+	}
+	if !good || holes > 0 || torn {
+		s.forget()
+		return false, nil
+	}
+	s.slot, s.seq = slot, last
+	s.snapSize, s.logSize = int64(len(l.file)), int64(len(j.file))
+	s.compact = compactAt(s.snapSize)
+	return true, nil
+}
+
+func (s *Store) forget() {
+	s.ledger.init()
+	s.marks = map[string]mark{}
+}
+
+// rebuild gets out of the files what can be got, newest first, and says what
+// could not. The next write starts with a new snapshot.
+//
+// The chain that must hold: a whole ledger up to record N, then the journals
+// in order of the record that each comes after. A journal is written before
+// its ledger, so a ledger without its journal has lost one.
+func (s *Store) rebuild(rec *Recovered, ledgers, journals [2]part) {
+	s.rewrite = true
+	base, top, known := -1, uint64(0), false
+	for slot, l := range ledgers {
+		known = known || l.cond != absent || journals[slot].cond != absent
+		if l.cond == newer || journals[slot].cond == newer {
+			rec.Newer = true
+		}
+		if l.head.seq > top {
+			top = l.head.seq
+		}
+		if l.cond == sound && (base < 0 || l.head.seq > ledgers[base].head.seq) {
+			base = slot
+		}
+	}
+	intern := map[string]string{}
+	replay := func(seq uint64, payload []byte) {
+		r, err := decode(seq, payload, intern)
+		if err != nil {
+			rec.Newer = true
+			return
+		}
+		s.apply(&r)
+	}
+	if base >= 0 {
+		s.slot, s.seq = base, ledgers[base].head.seq
+		frames(ledgers[base].body, replay)
+	}
+	lost := s.replayJournals(rec, journals, known, top, replay)
+
+	for slot := range 2 {
+		l, j, other := ledgers[slot], journals[slot], ledgers[1-slot]
+		if j.cond == broken {
+			old := l.cond == sound && other.cond == sound && l.head.seq < other.head.seq
+			lost = lost || !old
+			s.found(rec, Finding{j.name, CodeDamaged, !old, "the journal " + j.why})
+		}
+		if l.cond == broken && j.cond != sound {
+			lost = true
+		}
+	}
+	for slot, l := range ledgers {
+		switch {
+		case l.cond == broken:
+			s.found(rec, Finding{l.name, CodeDamaged, lost, "the ledger " + l.why})
+			if lost {
+				s.salvage(l, intern)
+			}
+		case l.cond == absent && journals[slot].cond == sound && len(journals[slot].body) > 0:
+			s.found(rec, Finding{l.name, CodeMissing, lost, "the ledger is missing"})
+		}
+	}
+	if rec.Newer {
+		s.found(rec, Finding{".", CodeNewer, true, "written by a newer version; nothing is altered"})
+	}
+	s.seq = max(s.seq, top)
+}
+
+// replayJournals applies what comes after s.seq and tells whether something
+// is missing. What an older journal holds beyond the start of the next one was
+// never acknowledged.
+func (s *Store) replayJournals(rec *Recovered, journals [2]part, known bool, top uint64, replay func(uint64, []byte)) (lost bool) {
+	row := []part{journals[0], journals[1]}
+	if row[0].head.seq > row[1].head.seq {
+		row[0], row[1] = row[1], row[0]
+	}
+	reached := false
+	for i, j := range row {
+		if j.cond != sound {
+			continue
+		}
+		end, last := uint64(math.MaxUint64), true
+		if i == 0 && row[1].cond == sound {
+			end, last = row[1].head.seq, false
+		}
+		reached = reached || j.head.seq >= top
+		gap := s.seq < j.head.seq
+		holes, torn := frames(j.body, func(seq uint64, payload []byte) {
+			if seq <= s.seq || seq > end {
+				return
+			}
+			gap = gap || seq != s.seq+1
+			s.seq = seq
+			replay(seq, payload)
+		})
+		gap = gap || !last && s.seq < end
+		switch {
+		case gap:
+			s.found(rec, Finding{j.name, CodeGap, true, "records are missing"})
+		case torn && last:
+			s.found(rec, Finding{j.name, CodeTorn, true, "the last record is incomplete"})
+		case holes > 0 || torn:
+			s.found(rec, Finding{j.name, CodeDamaged, false, "bytes that are not needed are damaged"})
+		}
+		lost = lost || gap || torn && last
+	}
+	if known && !reached && row[0].cond != broken && row[1].cond != broken {
+		s.found(rec, Finding{"journal", CodeMissing, true, "the newest journal is missing"})
+		lost = true
+	}
+	return lost || known && !reached
+}
+
+// salvage takes from a damaged ledger the entries that nothing else knows of.
+// One of them may be out of date, which is why the finding says lost.
+func (s *Store) salvage(l part, intern map[string]string) {
+	if len(l.file) < frameSize {
+		return
+	}
+	frames(l.file, func(seq uint64, payload []byte) {
+		r, err := decode(seq, payload, intern)
+		if err != nil {
+			return
+		}
+		switch r.kind {
+		case kindPut, kindOpen:
+			if s.entries[r.entry.Resource] == nil {
+				s.apply(&r)
+				s.seq = max(s.seq, r.entry.Order)
+			}
+		case kindMark:
+			if s.marks[r.name].generation < r.number {
+				s.apply(&r)
+			}
+		}
+	})
+}
+
+// judgeEmpty tells a first start from the loss of both ledger and journal.
+func (s *Store) judgeEmpty(rec *Recovered, ledgers, journals [2]part) error {
+	for slot := range 2 {
+		if ledgers[slot].cond != absent || journals[slot].cond != absent {
+			return nil
+		}
+	}
+	backups, err := s.fs.List(backupFolder)
+	if err != nil && !unreadable(err) {
+		return err
+	}
+	if len(s.intents) == 0 && len(backups) == 0 && len(rec.Findings) == 0 {
+		rec.Fresh = !rec.Newer
+		return nil
+	}
+	s.found(rec, Finding{"ledger", CodeMissing, true, "ledger and journal are missing"})
+	return nil
+}
+
+func (s *Store) found(rec *Recovered, f Finding) {
+	rec.Findings = append(rec.Findings, f)
+	if f.Code != CodeMissing && f.Code != CodeTorn && f.File != "." {
+		s.damaged = append(s.damaged, f.File)
+		s.rewrite = true
+	}
+}

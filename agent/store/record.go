@@ -1,0 +1,244 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+)
+
+// record is one change of the books, and the unit of journals and snapshots.
+type record struct {
+	kind     byte
+	seq      uint64
+	entry    Entry  // begin, put, open
+	resource string // end, release
+	verb     string // begin, open
+	flags    byte   // end, mark, open
+	number   uint64 // end: last changed; mark: generation; open: seq of its begin
+	name     string // mark
+	digest   string // mark
+	previous *Entry // open
+}
+
+// Kinds of records. A new kind or a new field needs a new format version.
+const (
+	kindBegin   = 'B'
+	kindEnd     = 'E'
+	kindPut     = 'P'
+	kindRelease = 'R'
+	kindMark    = 'M'
+	kindOpen    = 'O' // in snapshots, beside the entry: an action that was open
+)
+
+const (
+	flagRevert  = 1 << iota // end
+	flagRelease             // end
+	flagHeld                // mark: its envelope is kept
+	flagOwned               // open: it has a previous entry
+)
+
+var errRecord = errors.New("unknown record")
+
+func appendText(b []byte, s string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+func appendEntry(b []byte, e *Entry) []byte {
+	b = appendText(b, e.Resource)
+	b = appendText(b, e.Manifest)
+	b = appendText(b, e.Score)
+	b = appendText(b, e.Kind)
+	b = appendText(b, string(e.Provenance))
+	b = binary.AppendUvarint(b, e.Generation)
+	b = binary.AppendUvarint(b, e.LastChanged)
+	b = binary.AppendUvarint(b, e.Order)
+	b = appendText(b, e.SpecDigest)
+	b = appendText(b, e.Backup)
+	b = binary.AppendUvarint(b, uint64(len(e.Spec)))
+	return append(b, e.Spec...)
+}
+
+// appendPayload appends what follows the head of a frame.
+func (r *record) appendPayload(b []byte) []byte {
+	b = append(b, r.kind)
+	switch r.kind {
+	case kindBegin:
+		b = appendText(b, r.verb)
+		b = appendEntry(b, &r.entry)
+	case kindPut:
+		b = appendEntry(b, &r.entry)
+	case kindEnd:
+		b = append(b, r.flags)
+		b = binary.AppendUvarint(b, r.number)
+		b = appendText(b, r.resource)
+	case kindRelease:
+		b = appendText(b, r.resource)
+	case kindMark:
+		b = append(b, r.flags)
+		b = binary.AppendUvarint(b, r.number)
+		b = appendText(b, r.name)
+		b = appendText(b, r.digest)
+	case kindOpen:
+		b = append(b, r.flags)
+		b = binary.AppendUvarint(b, r.number)
+		b = appendText(b, r.verb)
+		b = appendEntry(b, &r.entry)
+		if r.previous != nil {
+			b = appendEntry(b, r.previous)
+		}
+	default:
+		panic("store: record without kind")
+	}
+	return b
+}
+
+// reader decodes a payload. Specs share its bytes; short texts that repeat are
+// shared through intern.
+type reader struct {
+	b      []byte
+	bad    bool
+	intern map[string]string
+}
+
+func (r *reader) byte() byte {
+	if len(r.b) == 0 {
+		r.bad = true
+		return 0
+	}
+	c := r.b[0]
+	r.b = r.b[1:]
+	return c
+}
+
+func (r *reader) number() uint64 {
+	n, k := binary.Uvarint(r.b)
+	if k <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[k:]
+	return n
+}
+
+func (r *reader) bytes() []byte {
+	n := r.number()
+	if n > uint64(len(r.b)) {
+		r.bad, r.b = true, nil
+		return nil
+	}
+	p := r.b[:n:n]
+	r.b = r.b[n:]
+	return p
+}
+
+func (r *reader) text() string { return string(r.bytes()) }
+
+func (r *reader) shared() string {
+	p := r.bytes()
+	if s, ok := r.intern[string(p)]; ok {
+		return s
+	}
+	s := string(p)
+	if r.intern != nil {
+		r.intern[s] = s
+	}
+	return s
+}
+
+func (r *reader) entry(e *Entry) {
+	e.Resource = r.text()
+	e.Manifest = r.shared()
+	e.Score = r.text()
+	e.Kind = r.shared()
+	e.Provenance = Provenance(r.shared())
+	e.Generation = r.number()
+	e.LastChanged = r.number()
+	e.Order = r.number()
+	e.SpecDigest = r.text()
+	e.Backup = r.text()
+	if p := r.bytes(); len(p) > 0 {
+		e.Spec = json.RawMessage(p)
+	}
+	if e.Resource == "" {
+		r.bad = true
+	}
+}
+
+// decode reads the payload of one frame. Its checksum was right, so an error
+// means that another version wrote it.
+func decode(seq uint64, payload []byte, intern map[string]string) (record, error) {
+	r := reader{b: payload, intern: intern}
+	rec := record{kind: r.byte(), seq: seq}
+	switch rec.kind {
+	case kindBegin:
+		rec.verb = r.shared()
+		r.entry(&rec.entry)
+	case kindPut:
+		r.entry(&rec.entry)
+	case kindEnd:
+		rec.flags, rec.number, rec.resource = r.byte(), r.number(), r.text()
+	case kindRelease:
+		rec.resource = r.text()
+	case kindMark:
+		rec.flags, rec.number, rec.name, rec.digest = r.byte(), r.number(), r.text(), r.text()
+	case kindOpen:
+		rec.flags, rec.number, rec.verb = r.byte(), r.number(), r.shared()
+		r.entry(&rec.entry)
+		if rec.flags&flagOwned != 0 {
+			rec.previous = new(Entry)
+			r.entry(rec.previous)
+		}
+	default:
+		return record{}, errRecord
+	}
+	if r.bad || len(r.b) > 0 {
+		return record{}, errRecord
+	}
+	return rec, nil
+}
+
+// apply changes the memory by one record, live and on replay alike.
+func (s *Store) apply(r *record) {
+	switch r.kind {
+	case kindPut:
+		e := r.entry
+		s.put(&e)
+	case kindBegin:
+		e := r.entry
+		o := &OpenAction{Entry: e, Verb: r.verb, Seq: r.seq, Previous: s.entries[e.Resource]}
+		if before := s.open[e.Resource]; before != nil {
+			o.Previous = before.Previous
+		}
+		s.put(&e)
+		s.open[e.Resource] = o
+	case kindOpen:
+		s.open[r.entry.Resource] = &OpenAction{Entry: r.entry, Verb: r.verb, Seq: r.number, Previous: r.previous}
+	case kindEnd:
+		s.end(r)
+	case kindRelease:
+		if e := s.entries[r.resource]; e != nil {
+			s.drop(e)
+		}
+		delete(s.open, r.resource)
+	case kindMark:
+		s.marks[r.name] = mark{r.number, r.digest, r.flags&flagHeld != 0}
+	}
+}
+
+func (s *Store) end(r *record) {
+	o, e := s.open[r.resource], s.entries[r.resource]
+	delete(s.open, r.resource)
+	switch {
+	case r.flags&flagRelease != 0, r.flags&flagRevert != 0 && o != nil && o.Previous == nil:
+		if e != nil {
+			s.drop(e)
+		}
+	case r.flags&flagRevert != 0 && o != nil:
+		s.put(o.Previous)
+	case r.number > 0 && e != nil && e.LastChanged != r.number:
+		changed := *e
+		changed.LastChanged = r.number
+		s.put(&changed)
+	}
+}

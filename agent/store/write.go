@@ -1,0 +1,229 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// minCompact is the size below which a journal is never folded: small devices
+// write a snapshot once in thousands of changes.
+const minCompact = 512 << 10
+
+func compactAt(snapshot int64) int64 { return max(minCompact, 2*snapshot) }
+
+// writable makes sure that there is a directory to write into.
+func (s *Store) writable() error {
+	if s.newer {
+		return fmt.Errorf("cannot write state directory %s: %w", s.fs, ErrNewer)
+	}
+	if err := s.fs.Check(); errors.Is(err, ErrGone) {
+		return s.remake()
+	} else if err != nil {
+		return err
+	}
+	if s.journal != nil {
+		if err := s.journal.Check(); errors.Is(err, ErrGone) {
+			s.report(Finding{journalFile(s.slot), CodeRebuilt, false, "removed while in use; written again from memory"})
+			_ = s.closeJournal()
+			s.rewrite = true
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remake takes the directory again after it was removed. A directory that now
+// holds other books is refused: they may be newer than the memory.
+func (s *Store) remake() error {
+	_ = s.closeJournal()
+	if err := s.fs.Lock(); err != nil {
+		return err
+	}
+	for _, folder := range []string{"", intentFolder} {
+		names, err := s.fs.List(folder)
+		if err == nil && len(names) > 0 {
+			err = fmt.Errorf("cannot write state directory %s: %w; it holds other state now: restart the agent", s.fs, ErrGone)
+		}
+		if err != nil {
+			return errors.Join(err, s.fs.Unlock())
+		}
+	}
+	s.rewrite, s.damaged = true, nil
+	lost := len(s.intents) > 0
+	clear(s.intents)
+	s.report(Finding{".", CodeRebuilt, lost, "the state directory was removed while in use; ledger and journal are written again from memory, envelopes and backups are gone"})
+	return nil
+}
+
+func (s *Store) report(f Finding) { s.findings = append(s.findings, f) }
+
+func (s *Store) closeJournal() error {
+	if s.journal == nil {
+		return nil
+	}
+	err := s.journal.Close()
+	s.journal = nil
+	return err
+}
+
+// ready makes the journal one that can be appended to.
+func (s *Store) ready() error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	if s.rewrite || s.logSize >= s.compact {
+		return s.snapshot()
+	}
+	if s.journal != nil {
+		return nil
+	}
+	log, err := s.fs.Append(journalFile(s.slot))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.snapshot()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot open journal: %w", err)
+	}
+	s.journal = log
+	return nil
+}
+
+// write makes records durable with one write and one sync, then applies them.
+func (s *Store) write(recs ...record) error {
+	if len(recs) == 0 {
+		return nil
+	}
+	if err := s.ready(); err != nil {
+		return err
+	}
+	s.buf = s.buf[:0]
+	for i := range recs {
+		r := &recs[i]
+		r.seq = s.seq + uint64(i) + 1
+		if r.kind == kindBegin || r.kind == kindPut {
+			if e := s.entries[r.entry.Resource]; e != nil {
+				r.entry.Order = e.Order
+			} else {
+				r.entry.Order = r.seq
+			}
+		}
+		s.buf = appendFrame(s.buf, r)
+	}
+	_, err := s.journal.Write(s.buf)
+	if err == nil {
+		err = s.journal.Sync()
+	}
+	if err != nil {
+		// Part of it may be in the file, and after a failed sync nobody knows
+		// what is. The next write starts a new journal from memory.
+		s.rewrite = true
+		_ = s.closeJournal()
+		return fmt.Errorf("cannot write journal: %w", err)
+	}
+	s.logSize += int64(len(s.buf))
+	if cap(s.buf) > 1<<20 {
+		s.buf = nil
+	}
+	s.seq += uint64(len(recs))
+	for i := range recs {
+		s.apply(&recs[i])
+	}
+	return nil
+}
+
+func (s *Store) fresh() bool {
+	return s.seq == 0 && len(s.entries) == 0 && len(s.marks) == 0
+}
+
+// snapshot writes the memory as a new ledger with an empty journal into the
+// slot that is not in use, and goes on there. The journal comes first: as long
+// as the ledger is not there, the old slot and the new journal are a chain.
+func (s *Store) snapshot() error {
+	_ = s.closeJournal()
+	if err := s.keepDamaged(); err != nil {
+		return err
+	}
+	file, ends := s.encode()
+	slot := 1 - s.slot
+	empty := make([]byte, headSize)
+	head{roleJournal, s.seq}.seal(empty)
+	if err := s.fs.Replace(File{journalFile(slot), empty}); err != nil {
+		s.rewrite = true
+		return fmt.Errorf("cannot start journal: %w", err)
+	}
+	// From here on the old journal must not grow: what it holds beyond the
+	// start of the new one counts as not acknowledged.
+	s.rewrite = true
+	if err := s.fs.Replace(File{ledgerFile(slot), file}); err != nil {
+		return fmt.Errorf("cannot write ledger: %w", err)
+	}
+	log, err := s.fs.Append(journalFile(slot))
+	if err != nil {
+		return fmt.Errorf("cannot open journal: %w", err)
+	}
+	s.journal, s.slot, s.rewrite = log, slot, false
+	s.logSize, s.snapSize = headSize, int64(len(file))
+	s.compact = compactAt(s.snapSize)
+	for i, e := range s.order { // the file's bytes are the one copy of the specs
+		if n := len(e.Spec); n > 0 {
+			e.Spec = file[ends[i]-n : ends[i] : ends[i]]
+		}
+	}
+	for resource, o := range s.open {
+		if e := s.entries[resource]; e != nil {
+			o.Entry = *e
+		}
+	}
+	return nil
+}
+
+// encode returns the memory as a ledger file, and where each entry ends in it.
+func (s *Store) encode() (file []byte, ends []int) {
+	size := headSize
+	for _, e := range s.order {
+		size += len(e.Spec) + len(e.Resource) + len(e.Manifest) + len(e.Score) + len(e.SpecDigest) + len(e.Backup) + 64
+	}
+	file = make([]byte, headSize, size)
+	ends = make([]int, len(s.order))
+	for i, e := range s.order {
+		file = appendFrame(file, &record{kind: kindPut, entry: *e})
+		ends[i] = len(file)
+	}
+	for _, o := range s.openInOrder() {
+		r := record{kind: kindOpen, entry: o.Entry, verb: o.Verb, number: o.Seq, previous: o.Previous}
+		if o.Previous != nil {
+			r.flags = flagOwned
+		}
+		file = appendFrame(file, &r)
+	}
+	for _, name := range sortedKeys(s.marks) {
+		file = appendFrame(file, s.marks[name].record(name))
+	}
+	head{roleLedger, s.seq}.seal(file)
+	return file, ends
+}
+
+// keepDamaged keeps a copy of each damaged file before it is written over,
+// once, and clears damaged envelopes away.
+func (s *Store) keepDamaged() error {
+	slices.Sort(s.damaged)
+	for _, name := range slices.Compact(s.damaged) {
+		file, err := s.fs.Read(name, -1)
+		if err == nil && len(file) > 0 {
+			if err := s.fs.Replace(File{name + ".damaged", file}); err != nil {
+				return fmt.Errorf("cannot keep a copy of a damaged file: %w", err)
+			}
+		}
+		if strings.HasPrefix(name, intentFolder+"/") {
+			if err := s.fs.Remove(name); err != nil {
+				return fmt.Errorf("cannot clear away a damaged file: %w", err)
+			}
+		}
+	}
+	s.damaged = nil
+	return nil
+}
