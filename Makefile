@@ -19,12 +19,11 @@ build: ## both commands, into bin/
 
 .PHONY: test
 test: ## all tests; as root with the device suite, else it says what was not run
-	$(GOTEST) ./...
-	@test/device/run --if-possible
+	@rc=0; $(GOTEST) ./... || rc=1; test/device/run --if-possible || rc=1; exit $$rc
 
 .PHONY: device
-device: ## the device suite alone (as root)
-	@test/device/run
+device: ## the device suite alone (as root); DEVICE_FLAGS='-run TestX' for a part of it
+	@test/device/run $(DEVICE_FLAGS)
 
 .PHONY: demo
 demo: build ## the main job, end to end on this machine, no root, under a minute
