@@ -34,7 +34,7 @@ type Heartbeat struct {
 	Build      string `msgpack:"build"`             // build id of the agent
 	Boot       string `msgpack:"boot"`              // boot id of the machine
 	Instance   string `msgpack:"instance"`          // made when the agent starts: tells two agents of one identity apart
-	Nonce      []byte `msgpack:"nonce"`             // up to 16 bytes, fresh in every heartbeat, echoed in the answer
+	Nonce      []byte `msgpack:"nonce,omitempty"`   // up to 16 bytes, fresh in every heartbeat, echoed in the answer
 	Generation uint64 `msgpack:"gen,omitempty"`     // of the device document that is accepted; 0 means none
 	Digest     []byte `msgpack:"digest,omitempty"`  // effective digest: SHA-256 over what is accepted
 	Outcome    string `msgpack:"outcome,omitempty"` // fold of all outcomes
@@ -76,7 +76,7 @@ func DecodeHeartbeat(b []byte) (Heartbeat, error) {
 // hint and a proof of freshness; nothing in it is an authority.
 type ControlEnvelope struct {
 	Version    uint64      `msgpack:"v"`                   // ProtocolVersion; filled in by SealControl
-	Nonce      []byte      `msgpack:"nonce"`               // of the heartbeat
+	Nonce      []byte      `msgpack:"nonce,omitempty"`     // of the heartbeat
 	Now        uint64      `msgpack:"now"`                 // Unix seconds at the control service
 	Generation uint64      `msgpack:"gen,omitempty"`       // of the device document; 0 means that there is none
 	Digest     []byte      `msgpack:"digest,omitempty"`    // SHA-256 of that document as carried

@@ -27,18 +27,18 @@ const (
 // payload itself is bound by digest.
 type Statement struct {
 	Kind       Kind   `msgpack:"kind"`
-	Audience   string `msgpack:"aud"`             // who it is for: see Target.Audience
-	Name       string `msgpack:"name,omitempty"`  // what people call the document; for reports, decides nothing
-	Generation uint64 `msgpack:"gen"`             // strictly increasing for an audience and kind
-	Epoch      uint64 `msgpack:"epoch,omitempty"` // version of the trust root the signer worked under
-	Issued     uint64 `msgpack:"iat"`             // Unix seconds
-	NotBefore  uint64 `msgpack:"nbf,omitempty"`   // Unix seconds; 0 means at once
-	NotAfter   uint64 `msgpack:"exp,omitempty"`   // Unix seconds; 0 means for ever
-	Digest     []byte `msgpack:"digest"`          // SHA-256 of the payload as carried
-	Size       uint64 `msgpack:"size"`            // bytes of the payload as carried
-	RawSize    uint64 `msgpack:"raw"`             // bytes of the payload when opened
-	Encoding   string `msgpack:"enc,omitempty"`   // how it is carried
-	Media      string `msgpack:"media"`           // what it is when opened
+	Audience   string `msgpack:"aud"`              // who it is for: see Target.Audience
+	Name       string `msgpack:"name,omitempty"`   // what people call the document; for reports, decides nothing
+	Generation uint64 `msgpack:"gen"`              // strictly increasing for an audience and kind
+	Epoch      uint64 `msgpack:"epoch,omitempty"`  // version of the trust root the signer worked under
+	Issued     uint64 `msgpack:"iat"`              // Unix seconds
+	NotBefore  uint64 `msgpack:"nbf,omitempty"`    // Unix seconds; 0 means at once
+	NotAfter   uint64 `msgpack:"exp,omitempty"`    // Unix seconds; 0 means for ever
+	Digest     []byte `msgpack:"digest,omitempty"` // SHA-256 of the payload as carried
+	Size       uint64 `msgpack:"size"`             // bytes of the payload as carried
+	RawSize    uint64 `msgpack:"raw"`              // bytes of the payload when opened
+	Encoding   string `msgpack:"enc,omitempty"`    // how it is carried
+	Media      string `msgpack:"media"`            // what it is when opened
 }
 
 // Audience is who the document under a target is for: the device, the class, or the whole fleet.
