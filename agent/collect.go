@@ -1,0 +1,155 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/continuo-fleet/continuo/agent/authority"
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// The brake: a device does not remove more than this by itself in one pass.
+const (
+	brakeRemovals = 5
+	brakeFraction = 5 // one fifth of what it owns
+)
+
+// collect removes what the ledger owns and no manifest names, last made first. It does
+// so only after a pass in which every score converged; what it may not remove it
+// reports.
+func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interpret.Orphan, error) {
+	var orphans []store.Entry
+	owned := 0
+	for _, e := range p.Store.Entries() {
+		if len(e.Spec) > 0 {
+			owned++
+		}
+		if len(p.plan.claimed[score.Resource(e.Resource)]) == 0 {
+			orphans = append(orphans, e)
+		}
+	}
+	if len(orphans) == 0 {
+		return nil, nil
+	}
+	st.FoldDevice()
+	whole := st.State == interpret.StateConverged && !p.halted()
+	removals := 0
+	for _, e := range orphans {
+		if len(e.Spec) > 0 {
+			removals++
+		}
+	}
+	q := authority.Question{
+		Preset: score.Converge, Cause: interpret.CauseAbsent, Effect: interpret.Remove,
+		Partial: !p.plan.intent.Assignment.Spec.Complete || !whole, Uncertain: p.Uncertain, Blocked: p.blocked,
+		Brake: removals > max(brakeRemovals, owned/brakeFraction),
+	}
+	var left []interpret.Orphan
+	for _, e := range slices.Backward(orphans) {
+		if len(e.Spec) == 0 {
+			continue // it goes with the entry that has the spec
+		}
+		o, gone, err := p.removeOne(ctx, e, q)
+		if err != nil {
+			return left, err
+		}
+		if !gone {
+			left = append(left, o)
+		}
+	}
+	return left, p.releaseRest(orphans, left)
+}
+
+// removeOne undoes what e was made for, if q lets it.
+func (p *pass) removeOne(ctx context.Context, e store.Entry, q authority.Question) (interpret.Orphan, bool, error) {
+	o := interpret.Orphan{Resource: score.Resource(e.Resource), Manifest: e.Manifest, Score: score.ID(e.Score)}
+	s := score.Score{ID: o.Score}
+	env, err := score.Encode(map[string]any{"kind": e.Kind, "id": e.Score, "spec": e.Spec})
+	if err == nil {
+		err = score.Decode(env, &s)
+	}
+	if err != nil {
+		o.Code, o.Message = interpret.CodeUnreadable, fmt.Sprintf("cannot read what was applied: %v", err)
+		return o, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
+	defer cancel()
+	st, err := p.Table.Remove(ctx, s, &removal{p.Runner, p.plan, e, q})
+	if err != nil {
+		return o, false, err
+	}
+	o.Code, o.Message = st.Code, st.Message
+	return o, st.Outcome == interpret.Changed, nil
+}
+
+// releaseRest gives up entries whose main entry is gone or now owned by a score that
+// does not claim them any more.
+func (p *pass) releaseRest(orphans []store.Entry, left []interpret.Orphan) error {
+	keep := map[string]bool{}
+	for _, o := range left {
+		keep[o.Manifest+"/"+string(o.Score)] = true
+	}
+	var free []string
+	for _, e := range orphans {
+		if len(e.Spec) == 0 && !keep[e.Manifest+"/"+e.Score] && !strings.HasPrefix(e.Resource, "file:") {
+			free = append(free, e.Resource)
+		}
+	}
+	return p.Store.Release(free...)
+}
+
+// removal is the gate in front of one removal.
+type removal struct {
+	*Runner
+	plan  *plan
+	entry store.Entry
+	q     authority.Question
+}
+
+func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdict, error) {
+	r.q.Provenance = authority.Owned
+	if r.entry.Provenance == store.Adopted {
+		r.q.Provenance = authority.Adopted
+	}
+	if m, _, ok := strings.Cut(string(a.FoundMark), "/"); ok && m != r.entry.Manifest && r.plan.has(m) {
+		r.q.Provenance = authority.Foreign // somebody else's by now
+	}
+	d := authority.Decide(r.q)
+	switch d.Answer {
+	case authority.Apply:
+	case authority.Pending:
+		return interpret.Verdict{Outcome: interpret.Pending, Code: CodeBrake, Message: d.Reason}, nil
+	default:
+		return interpret.Verdict{Outcome: interpret.Drifted, Code: interpret.CodeNotOwned, Message: d.Reason}, nil
+	}
+	err := r.Store.Begin(store.Action{Entry: r.entry, Verb: verbRemove})
+	if oe, ok := errors.AsType[*store.OwnedError](err); ok {
+		return ownedBy(oe.Entry), nil
+	}
+	return interpret.Verdict{Allow: err == nil, Authority: d.Authority}, err
+}
+
+// Done releases everything that the score owned and nobody claims any more.
+func (r *removal) Done(_ context.Context, _ interpret.Action, st interpret.ScoreStatus) error {
+	if st.Outcome != interpret.Changed {
+		return r.Store.End(store.Result{Resource: r.entry.Resource})
+	}
+	if err := r.Store.End(store.Result{Resource: r.entry.Resource, Release: true}); err != nil {
+		return err
+	}
+	var rest []string
+	for _, e := range r.Store.ByScore(r.entry.Manifest, r.entry.Score) {
+		if len(e.Spec) == 0 && len(r.plan.claimed[score.Resource(e.Resource)]) == 0 {
+			rest = append(rest, e.Resource)
+		}
+	}
+	return r.Store.Release(rest...)
+}
+
+func (r *removal) Holds(context.Context, score.Score, topology.Mark) error { return nil }

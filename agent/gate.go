@@ -1,0 +1,212 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/continuo-fleet/continuo/agent/authority"
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// gate is the door in front of every change to one score: it asks the authority, backs
+// up what is foreign, and writes down ownership and begin before anything is touched.
+type gate struct {
+	*Runner
+	plan    *plan
+	it      *item
+	blocked bool
+
+	admitted bool // Admit said yes
+}
+
+// Verbs in the journal.
+const (
+	verbApply  = "apply"
+	verbRemove = "remove"
+)
+
+func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict, error) {
+	entry, owned := g.primary()
+	prov, refusal := g.provenance(a, entry, owned)
+	if refusal != nil {
+		return *refusal, nil
+	}
+	if wait, last := g.pace.holds(g.it); wait > 0 {
+		return interpret.Verdict{Outcome: last.Outcome, Code: last.Code,
+			Message: fmt.Sprintf("%s; next try in %s", last.Message, wait.Round(time.Second))}, nil
+	}
+	d := authority.Decide(authority.Question{
+		Preset: g.it.manifest.preset, Cause: a.Cause, Effect: a.Effect, Provenance: prov, Blocked: g.blocked,
+	})
+	if d.Answer != authority.Apply {
+		return g.denied(d), nil
+	}
+	backup := entry.Backup
+	if prov == authority.Foreign && a.Found {
+		name, err := g.backUp(ctx)
+		if err != nil {
+			f := topology.FaultOf(err)
+			return interpret.Verdict{Outcome: interpret.Failed, Code: interpret.Code(f.Code),
+				Message: "cannot back up what is there, so nothing was changed: " + f.Text}, nil
+		}
+		backup = name
+	}
+	how := store.Created
+	if owned {
+		how = entry.Provenance
+	} else if a.Found && a.FoundMark != g.it.mark() {
+		how = store.Adopted
+	}
+	if err := g.Store.Begin(g.actions(entry, how, backup)...); err != nil {
+		if oe, ok := errors.AsType[*store.OwnedError](err); ok {
+			return ownedBy(oe.Entry), nil
+		}
+		return interpret.Verdict{}, err
+	}
+	g.admitted = true
+	return interpret.Verdict{
+		Allow: true, Authority: d.Authority, Backup: backup, Mark: g.it.mark(),
+		Retry: owned && entry.SpecDigest == g.it.digest && a.Cause != interpret.CauseDependency,
+	}, nil
+}
+
+// provenance says whose the thing is. A mark of another manifest that is still there
+// is a conflict; the mark of one that is gone means that the thing moves.
+func (g *gate) provenance(a interpret.Action, e store.Entry, owned bool) (authority.Provenance, *interpret.Verdict) {
+	if owned && e.Provenance == store.Adopted {
+		return authority.Adopted, nil
+	}
+	if owned || !a.Found || a.FoundMark == g.it.mark() {
+		return authority.Owned, nil
+	}
+	if m, _, ok := strings.Cut(string(a.FoundMark), "/"); ok {
+		if m != g.it.manifest.name && g.plan.has(m) {
+			return "", &interpret.Verdict{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
+				Message: fmt.Sprintf("it carries the mark of manifest %s", m)}
+		}
+		return authority.Owned, nil
+	}
+	return authority.Foreign, nil
+}
+
+func (g *gate) denied(d authority.Decision) interpret.Verdict {
+	v := interpret.Verdict{Message: d.Reason}
+	switch d.Answer {
+	case authority.Pending:
+		v.Outcome, v.Code = interpret.Pending, "pending_signature"
+	case authority.Refuse:
+		v.Outcome, v.Code = interpret.Conflict, interpret.Code(topology.CodeForeign)
+	default:
+		v.Outcome = interpret.Drifted
+		if g.blocked {
+			v.Code = interpret.CodeBlocked
+		}
+	}
+	return v
+}
+
+func ownedBy(e store.Entry) interpret.Verdict {
+	return interpret.Verdict{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
+		Message: fmt.Sprintf("%s is owned by score %q of manifest %q", e.Resource, e.Score, e.Manifest)}
+}
+
+// backUp copies every foreign file that the score claims into the store. Content that
+// is too large to keep is not overwritten.
+func (g *gate) backUp(ctx context.Context) (name string, err error) {
+	const limit = 64 << 20
+	for _, c := range g.it.claims {
+		path, ok := strings.CutPrefix(string(c), "file:")
+		if !ok || g.Files == nil {
+			continue
+		}
+		if _, owned := g.Store.Owner(string(c)); owned {
+			continue
+		}
+		st, err := g.Files.File(ctx, path)
+		if err != nil {
+			return "", err
+		}
+		if st.Type != topology.Regular {
+			continue
+		}
+		content, err := g.Files.Content(ctx, path, limit)
+		if err != nil {
+			return "", err
+		}
+		b, err := g.Store.SaveBackup(store.Backup{Path: path, Mode: st.Mode, UID: int(st.UID), GID: int(st.GID)}, content)
+		if err != nil {
+			return "", err
+		}
+		name = b.Name
+	}
+	return name, nil
+}
+
+// actions are the ledger entries of the score as they are from now on: one per
+// resource it claims, the spec with the first.
+func (g *gate) actions(old store.Entry, how store.Provenance, backup string) []store.Action {
+	out := make([]store.Action, len(g.it.claims))
+	for i, c := range g.it.claims {
+		e := store.Entry{
+			Resource: string(c), Manifest: g.it.manifest.name, Score: string(g.it.score.ID), Kind: string(g.it.score.Spec.Kind()),
+			Generation: g.it.manifest.generation, LastChanged: old.LastChanged, Provenance: how, SpecDigest: g.it.digest, Backup: backup,
+		}
+		if i == 0 {
+			e.Spec, e.Triggers = g.it.spec, old.Triggers
+		}
+		out[i] = store.Action{Entry: e, Verb: verbApply, Take: true}
+	}
+	return out
+}
+
+func (g *gate) Done(_ context.Context, _ interpret.Action, st interpret.ScoreStatus) error {
+	results := make([]store.Result, len(g.it.claims))
+	for i, c := range g.it.claims {
+		results[i].Resource = string(c)
+		if st.Outcome == interpret.Changed {
+			results[i].LastChanged = g.it.manifest.generation
+		}
+	}
+	if st.Outcome == interpret.Changed {
+		results[0].Triggers = g.triggers().String()
+	}
+	return g.Store.End(results...)
+}
+
+// Holds makes books again that do not say what the device says: a mark of ours on a
+// thing that no entry claims, an action that was begun and reached its end before a
+// crash, a score that got another id or another set of triggers.
+func (g *gate) Holds(ctx context.Context, _ score.Score, mark topology.Mark) error {
+	e, owned := g.primary()
+	if !owned && mark != g.it.mark() {
+		return nil // true by itself, and foreign
+	}
+	if owned && g.Store.IsOpen(e.Resource) {
+		return g.Done(ctx, interpret.Action{}, interpret.ScoreStatus{Outcome: interpret.Changed})
+	}
+	now := g.triggers().String()
+	if owned && e.Score == string(g.it.score.ID) && e.Manifest == g.it.manifest.name && e.SpecDigest == g.it.digest && e.Triggers == now {
+		return nil
+	}
+	how := store.Created
+	if owned {
+		how = e.Provenance
+	}
+	actions := g.actions(e, how, e.Backup)
+	actions[0].Entry.Triggers = now
+	return g.Store.Record(actions...)
+}
+
+// primary is the entry of the resource that the score is about.
+func (g *gate) primary() (store.Entry, bool) {
+	if len(g.it.claims) == 0 {
+		return store.Entry{}, false
+	}
+	return g.Store.Owner(string(g.it.claims[0]))
+}

@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// intentName is under which name the store keeps the assignment of the device.
+const intentName = "device"
+
+const apiVersion = score.APIVersion
+
+var _ Handler = (*Agent)(nil)
+
+// Offer is part of Handler.
+func (a *Agent) Offer(in Intent) error {
+	a.mu.Lock()
+	known := a.plan != nil && a.plan.intent.Generation == in.Generation && a.plan.intent.Digest == in.Digest
+	a.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := a.accept(in); err != nil {
+		r, ok := errors.AsType[*Refusal](err)
+		if ok {
+			a.Refused(r.Code, r.Message)
+		}
+		return err
+	}
+	in.Envelope = nil
+	pl := prepare(in)
+	a.mu.Lock()
+	a.plan = pl
+	a.problems = nil
+	a.mu.Unlock()
+	a.Log.WithFields(map[string]any{"generation": in.Generation, "digest": in.Digest}).Info("intent accepted")
+	signal(a.replan)
+	signal(a.wake)
+	return nil
+}
+
+// accept makes an intent durable, or refuses it.
+func (a *Agent) accept(in Intent) error {
+	if ps := whole(in.Assignment); ps != "" {
+		return &Refusal{CodeNotWhole, fmt.Sprintf("generation %d is refused: %s", in.Generation, ps)}
+	}
+	err := a.Runner.Store.Accept(store.Intent{Name: intentName, Generation: in.Generation, Digest: in.Digest, Envelope: in.Envelope})
+	switch {
+	case errors.Is(err, store.ErrRegressed):
+		return &Refusal{CodeRegressed, fmt.Sprintf("generation %d is refused, a later one was accepted before: publish again with a generation above it", in.Generation)}
+	case errors.Is(err, store.ErrEquivocation):
+		return &Refusal{CodeEquivocation, fmt.Sprintf("generation %d came with other content than before: two publishers share a key, or a copy was changed", in.Generation)}
+	case err != nil:
+		return fmt.Errorf("cannot accept generation %d: %w", in.Generation, err)
+	}
+	return nil
+}
+
+// whole says what is wrong with an assignment as a document. What is wrong with a
+// score is that score's own business.
+func whole(as score.Assignment) string {
+	n := 0
+	names := map[string]bool{}
+	for _, m := range as.Spec.Manifests {
+		if names[m.Metadata.Name] {
+			return fmt.Sprintf("it holds the manifest %q twice", m.Metadata.Name)
+		}
+		names[m.Metadata.Name] = true
+		n += len(m.Spec.Scores)
+	}
+	if as.APIVersion != score.APIVersion || as.Kind != score.AssignmentKind {
+		return fmt.Sprintf("it is a %q of %q, and this agent reads %q of %q", as.Kind, as.APIVersion, score.AssignmentKind, score.APIVersion)
+	}
+	if n != as.Spec.Scores {
+		return fmt.Sprintf("it holds %d scores and says %d", n, as.Spec.Scores)
+	}
+	return ""
+}
+
+// Refused is part of Handler.
+func (a *Agent) Refused(code interpret.Code, message string) {
+	if a.problem(code, message) {
+		a.Log.WithField("code", code).Warn(message)
+		a.republish()
+	}
+}
+
+// maxProblems bounds what a sender of rubbish can make a device say.
+const maxProblems = 20
+
+// problem notes something the agent has to say about itself, once.
+func (a *Agent) problem(code interpret.Code, message string) (fresh bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range a.problems {
+		if p.Code == code && p.Message == message {
+			return false
+		}
+	}
+	if len(a.problems) >= maxProblems {
+		return false
+	}
+	a.problems = append(a.problems, interpret.Problem{Code: code, Message: message, Since: time.Now().UTC().Truncate(time.Second)})
+	return true
+}
+
+// Control is part of Handler.
+func (a *Agent) Control(c Control) {
+	a.mu.Lock()
+	same := a.control == c
+	a.control = c
+	a.mu.Unlock()
+	if !same {
+		a.Log.WithField("blocked", c.Blocked).Info("control changed")
+		signal(a.wake)
+	}
+}
+
+// Pulse is part of Handler.
+func (a *Agent) Pulse() Pulse {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := Pulse{Generation: a.status.Generation, Digest: a.status.Digest, State: a.status.State, Problems: len(a.problems)}
+	if a.plan != nil {
+		p.Generation, p.Digest = a.plan.intent.Generation, a.plan.intent.Digest
+	}
+	for _, m := range a.status.Manifests {
+		for _, s := range m.Scores {
+			if s.Outcome == interpret.Pending {
+				p.Pending++
+			}
+		}
+	}
+	for _, pr := range a.problems {
+		if pr.Code == CodeRecovered || pr.Code == CodeStore || pr.Code == CodeNewerState {
+			p.Store = string(pr.Code)
+		}
+	}
+	return p
+}

@@ -1,0 +1,150 @@
+package agent
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// A plan is an intent made ready: ordered, with digests and claims. It is made once
+// per intent and never changed.
+type plan struct {
+	intent    Intent
+	manifests []plannedManifest // sorted by name
+	claimed   map[score.Resource][]*item
+}
+
+type plannedManifest struct {
+	name       string
+	generation uint64
+	preset     score.Preset
+	items      []*item // in order: needs first
+	invalid    []score.Problem
+}
+
+// An item is one score of a plan.
+type item struct {
+	manifest   *plannedManifest
+	score      score.Score
+	spec       json.RawMessage
+	digest     string
+	claims     []score.Resource
+	needs      []*item
+	triggers   []*item
+	problem    string // why the spec cannot be played, if it cannot
+	invalidity interpret.Code
+	done       chan struct{} // of the pass under way
+	status     interpret.ScoreStatus
+}
+
+func (it *item) mark() topology.Mark {
+	return topology.Mark(it.manifest.name + "/" + string(it.score.ID))
+}
+
+func prepare(in Intent) *plan {
+	p := &plan{intent: in, claimed: map[score.Resource][]*item{}}
+	p.manifests = make([]plannedManifest, len(in.Assignment.Spec.Manifests))
+	for i, m := range in.Assignment.Spec.Manifests {
+		p.manifests[i] = plannedManifest{name: m.Metadata.Name, generation: m.Metadata.Generation, preset: m.Spec.Policy.Preset}
+		p.manifests[i].plan(m)
+	}
+	slices.SortFunc(p.manifests, func(a, b plannedManifest) int { return cmp.Compare(a.name, b.name) })
+	for i := range p.manifests {
+		for _, it := range p.manifests[i].items {
+			it.manifest = &p.manifests[i]
+			for _, c := range it.claims {
+				p.claimed[c] = append(p.claimed[c], it)
+			}
+		}
+	}
+	return p
+}
+
+func (pm *plannedManifest) plan(m score.Manifest) {
+	byID := map[score.ID]*item{}
+	if cycle := score.Cycle(m.Spec.Scores); cycle != nil {
+		// nothing of it can be ordered; each score says so
+		for _, s := range m.Spec.Scores {
+			pm.items = append(pm.items, &item{score: s, problem: "scores wait for each other", invalidity: interpret.CodeInvalid})
+		}
+		return
+	}
+	for _, s := range score.Order(m.Spec.Scores) {
+		it := &item{score: s}
+		byID[s.ID] = it
+		pm.items = append(pm.items, it)
+		if _, opaque := s.Spec.(score.Opaque); opaque {
+			continue // Play says what is wrong with it
+		}
+		spec, err := score.Encode(s.Spec)
+		if err != nil {
+			it.problem, it.invalidity = err.Error(), interpret.CodeInvalid
+			continue
+		}
+		sum := sha256.Sum256(spec)
+		it.spec, it.digest, it.claims = spec, hex.EncodeToString(sum[:]), s.Spec.Claims()
+		r := score.NewReport()
+		s.Spec.Check(r)
+		for _, p := range r.Problems() {
+			if p.Severity == score.Error {
+				it.problem, it.invalidity = p.Text, interpret.CodeInvalid
+			}
+		}
+	}
+	for _, it := range pm.items {
+		for _, need := range it.score.Needs() {
+			if n := byID[need]; n != nil {
+				it.needs = append(it.needs, n)
+			} else {
+				it.problem, it.invalidity = "it needs the score "+string(need)+", which is not in the manifest", interpret.CodeInvalid
+			}
+		}
+		if r, ok := it.score.Spec.(score.Restarter); ok {
+			for _, id := range r.RestartTriggers() {
+				if n := byID[id]; n != nil {
+					it.triggers = append(it.triggers, n)
+				}
+			}
+		}
+	}
+}
+
+func (p *plan) has(manifest string) bool {
+	for i := range p.manifests {
+		if p.manifests[i].name == manifest {
+			return true
+		}
+	}
+	return false
+}
+
+// winner decides who of several items owns a resource: the manifest that the ledger
+// names, else the one whose name comes first. It is the same on every device.
+func winner(items []*item, owner string) *item {
+	for _, it := range items {
+		if it.manifest.name == owner {
+			return it
+		}
+	}
+	return items[0]
+}
+
+// rival returns an item of the plan that owns something that it claims.
+func (p *plan) rival(it *item, owner func(score.Resource) string) (*item, score.Resource) {
+	for _, c := range it.claims {
+		claimants := p.claimed[c]
+		if len(claimants) < 2 {
+			continue
+		}
+		if w := winner(claimants, owner(c)); w != it && w.manifest != it.manifest {
+			return w, c
+		}
+	}
+	return nil, ""
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// An Intent is an assignment whose signature was verified.
+type Intent struct {
+	Assignment score.Assignment
+	Generation uint64 // as signed
+	Digest     string // sha256 of the signed payload, hex
+	Envelope   []byte // as received: what is kept on disk and verified again at the next start
+}
+
+// Open verifies an envelope from disk as if it came from the network, and reads it.
+type Open func(envelope []byte) (Intent, error)
+
+// A Link carries documents between the device and its fleet. Connecting, reconnecting
+// and heartbeats are its own business and never wait for a pass.
+type Link interface {
+	// Run connects, for ever, until ctx ends.
+	Run(ctx context.Context, h Handler)
+
+	// Report replaces the last status of the device. It returns when the status is
+	// stored, or says why it could not be; the caller tries again.
+	Report(ctx context.Context, st interpret.DeviceStatus) error
+}
+
+// A Handler takes what a Link brings. Its methods may be called from any goroutine and
+// do not wait for a pass.
+type Handler interface {
+	// Offer hands over a verified intent. It is durable when Offer returns nil. Offering
+	// what is known already is nothing. A refusal is a *Refusal.
+	Offer(in Intent) error
+
+	// Refused tells that something was not accepted: who sent it has no right to, or it
+	// is damaged. It is reported once.
+	Refused(code interpret.Code, message string)
+
+	// Control hands over what the signed control envelope says.
+	Control(c Control)
+
+	// Pulse is what the next heartbeat says.
+	Pulse() Pulse
+}
+
+// Control is what an operator tells a device outside of its assignment.
+type Control struct {
+	// Blocked makes the device observe and report, and change nothing.
+	Blocked bool
+}
+
+// A Pulse is how a device is, in a few words.
+type Pulse struct {
+	Generation uint64
+	Digest     string
+	State      interpret.State
+	Pending    int
+	Problems   int
+	Store      string // empty: the books are good
+}
+
+// A Refusal says why an intent was not accepted.
+type Refusal struct {
+	Code    interpret.Code
+	Message string
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+// Codes of refusals and problems.
+const (
+	CodeRegressed    interpret.Code = "generation_regressed"
+	CodeEquivocation interpret.Code = "equivocation"
+	CodeNotWhole     interpret.Code = "not_whole"
+	CodeStore        interpret.Code = "store"
+	CodeRecovered    interpret.Code = "store_recovered"
+	CodeNewerState   interpret.Code = "state_is_newer"
+	CodeLink         interpret.Code = "link"
+	CodeWatch        interpret.Code = "watch"
+	CodeBrake        interpret.Code = "brake"
+)
+
+// A Supervisor is told how the agent is; systemd is one.
+type Supervisor interface {
+	// Ready is called once, when the first pass from disk is over.
+	Ready()
+	// Alive is called while the agent makes progress; connectivity does not matter.
+	Alive()
+	// Stopping is called once, when the agent begins to stop.
+	Stopping()
+}
+
+// A Sweeper removes what a killed write left behind in directories.
+type Sweeper interface {
+	SweepTemp(dirs []string) error
+}

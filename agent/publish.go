@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// publish makes st the status of the device and wakes the delivery, if st says
+// something new.
+func (a *Agent) publish(st interpret.DeviceStatus) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	st.Device, st.Agent, st.Problems = a.Device, a.Identity, slices.Clone(a.problems)
+	if same(st, a.status) {
+		return
+	}
+	a.status = st
+	signal(a.outbox)
+}
+
+func (a *Agent) republish() {
+	a.mu.Lock()
+	st := a.status
+	a.mu.Unlock()
+	a.publish(st)
+}
+
+// publishRunning says that a pass of pl is under way.
+func (a *Agent) publishRunning(pl *plan) {
+	a.mu.Lock()
+	st := a.status
+	a.mu.Unlock()
+	if st.Generation == pl.intent.Generation {
+		return // a pass over what is known already is no news
+	}
+	st.APIVersion, st.Kind = apiVersion, interpret.StatusKind
+	st.Phase, st.State = interpret.PhaseRunning, interpret.StateConverging
+	st.Generation, st.Digest = pl.intent.Generation, pl.intent.Digest
+	a.publish(st)
+}
+
+// same compares two statuses without the times at which they were made.
+func same(a, b interpret.DeviceStatus) bool {
+	a.Time, b.Time = time.Time{}, time.Time{}
+	a.Agent.Sequence, b.Agent.Sequence = 0, 0
+	x, errX := score.Encode(a)
+	y, errY := score.Encode(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// Status returns the present status of the device.
+func (a *Agent) Status() interpret.DeviceStatus {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.status
+}
+
+// deliver hands the newest status to the link, again and again until it is stored.
+func (a *Agent) deliver(ctx context.Context) {
+	wait := time.Second
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.outbox:
+		}
+		a.mu.Lock()
+		a.Identity.Sequence++
+		a.status.Agent.Sequence = a.Identity.Sequence
+		st := a.status
+		a.mu.Unlock()
+		if err := a.Link.Report(ctx, st); err != nil && ctx.Err() == nil {
+			a.Log.WithError(err).Debug("cannot report yet")
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wait/2 + rand.N(wait)):
+			}
+			wait = min(2*wait, time.Minute)
+			signal(a.outbox)
+			continue
+		}
+		wait = time.Second
+	}
+}
+
+// log writes one line for every score whose outcome is news, and tells whether the
+// pass changed anything.
+func (a *Agent) log(st interpret.DeviceStatus) (changed bool) {
+	was := map[string]interpret.ScoreStatus{}
+	for _, m := range a.Status().Manifests {
+		for _, s := range m.Scores {
+			was[m.Name+"/"+string(s.ID)] = s
+		}
+	}
+	for _, m := range st.Manifests {
+		for _, s := range m.Scores {
+			changed = changed || s.Outcome == interpret.Changed
+			before, known := was[m.Name+"/"+string(s.ID)]
+			if known && before.Outcome == s.Outcome && before.Code == s.Code || s.Outcome == interpret.Unchanged {
+				continue
+			}
+			e := a.Log.WithFields(logrus.Fields{"manifest": m.Name, "score": s.ID, "kind": s.Kind, "outcome": s.Outcome, "generation": m.Generation})
+			if s.Code != "" {
+				e = e.WithField("code", s.Code)
+			}
+			if s.Outcome == interpret.Changed {
+				fields := make([]string, len(s.Changes))
+				for i, c := range s.Changes {
+					fields[i] = c.Field
+				}
+				e = e.WithFields(logrus.Fields{"cause": s.Cause, "fields": fields, "authority": s.Authority})
+			}
+			switch s.Outcome {
+			case interpret.Failed, interpret.Conflict, interpret.Refused:
+				e.Error(s.Message)
+			default:
+				e.Info(s.Message)
+			}
+		}
+	}
+	return changed
+}

@@ -1,0 +1,266 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// A Runner plays intents on one device. It keeps nothing that is not in the store,
+// except how often what failed, and what each score was before.
+type Runner struct {
+	Table *interpret.Table
+	Store *store.Store
+	// Files lets foreign content be backed up before it is overwritten; without it no
+	// foreign content is overwritten.
+	Files topology.FileReader
+	// Parallel is how many scores are played at once; 0 means 4.
+	Parallel int
+	// Uncertain is set if books were lost: nothing is collected then.
+	Uncertain bool
+
+	pace     pace
+	mu       sync.Mutex
+	previous map[string]interpret.ScoreStatus // by mark
+	progress func()                           // called when a score is over; may be nil
+}
+
+// scoreTimeout bounds one score, image pulls included: a device that hangs must not
+// hang the agent with it.
+const scoreTimeout = 15 * time.Minute
+
+// A pass is one run of a plan.
+type pass struct {
+	*Runner
+	plan    *plan
+	blocked bool
+	dry     bool
+	halt    <-chan struct{} // closed: finish what has begun, begin nothing more
+}
+
+// run plays every score of the plan once and collects what is no longer wanted. The
+// error is about the books only.
+func (p *pass) run(ctx context.Context) (interpret.DeviceStatus, error) {
+	items := p.items()
+	if !p.dry && !p.blocked {
+		p.prefetch(ctx, items)
+	}
+	err := p.playAll(ctx, items)
+	st := p.status()
+	if err == nil && !p.dry {
+		st.Orphans, err = p.collect(ctx, st)
+	}
+	st.FoldDevice()
+	return st, err
+}
+
+func (p *pass) items() []*item {
+	var items []*item
+	for i := range p.plan.manifests {
+		for _, it := range p.plan.manifests[i].items {
+			it.done, it.status = make(chan struct{}), interpret.ScoreStatus{}
+			items = append(items, it)
+		}
+	}
+	return items
+}
+
+// each calls f for every item, in their order, from as many goroutines as the runner
+// may use. An item that waits for another is always behind it.
+func (p *pass) each(items []*item, f func(*item)) {
+	n := p.Parallel
+	if n == 0 {
+		n = 4
+	}
+	todo := make(chan *item)
+	var wg sync.WaitGroup
+	for range min(n, len(items)) {
+		wg.Go(func() {
+			for it := range todo {
+				f(it)
+			}
+		})
+	}
+	for _, it := range items {
+		todo <- it
+	}
+	close(todo)
+	wg.Wait()
+}
+
+// prefetch gets what new scores need from elsewhere, before anything is touched.
+func (p *pass) prefetch(ctx context.Context, items []*item) {
+	fresh := slices.DeleteFunc(slices.Clone(items), func(it *item) bool {
+		e, owned := (&gate{Runner: p.Runner, it: it}).primary()
+		return it.problem != "" || len(it.claims) == 0 || owned && e.SpecDigest == it.digest
+	})
+	p.each(fresh, func(it *item) {
+		if wait, _ := p.pace.holds(it); wait > 0 || p.halted() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
+		defer cancel()
+		if err := p.Table.Prefetch(ctx, it.score); err != nil {
+			f := topology.FaultOf(err)
+			it.status = interpret.ScoreStatus{Outcome: interpret.Failed, Code: interpret.Code(f.Code), Message: "cannot fetch what it needs: " + f.Text}
+			if f.Code == topology.CodeUnavailable {
+				it.status.Outcome = interpret.Unsupported
+			}
+			p.pace.note(it, it.status, true)
+		}
+	})
+}
+
+func (p *pass) playAll(ctx context.Context, items []*item) error {
+	var first error
+	var mu sync.Mutex
+	p.each(items, func(it *item) {
+		defer close(it.done)
+		if err := p.play(ctx, it); err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			if first == nil {
+				first = err
+			}
+		}
+		if p.progress != nil {
+			p.progress()
+		}
+	})
+	return first
+}
+
+// play plays one score, after those it needs.
+func (p *pass) play(ctx context.Context, it *item) error {
+	st, tried, err := p.outcome(ctx, it)
+	st.ID, st.Kind, st.SpecDigest, st.ObservedGeneration = it.score.ID, it.score.Spec.Kind(), it.digest, it.manifest.generation
+	if e, owned := (&gate{Runner: p.Runner, it: it}).primary(); owned {
+		st.LastChangedGeneration = e.LastChanged
+	}
+	if err != nil {
+		st.Outcome, st.Code, st.Message = interpret.Failed, CodeStore, fmt.Sprintf("nothing was changed, because the books could not be kept: %v", err)
+	}
+	if !p.dry {
+		p.pace.note(it, st, tried)
+		p.remember(it, &st)
+	}
+	it.status = st
+	return err
+}
+
+func (p *pass) outcome(ctx context.Context, it *item) (st interpret.ScoreStatus, tried bool, err error) {
+	for _, need := range it.needs {
+		<-need.done
+	}
+	if it.problem != "" {
+		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: it.invalidity, Message: it.problem}, false, nil
+	}
+	if it.status.Outcome != "" { // prefetch failed
+		return it.status, false, nil
+	}
+	if w, res := p.plan.rival(it, p.owner); w != nil {
+		return interpret.ScoreStatus{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
+			Message: fmt.Sprintf("%s is owned by score %q of manifest %q", res, w.score.ID, w.manifest.name)}, false, nil
+	}
+	for _, need := range it.needs {
+		if !need.status.Converged() && !p.dry {
+			return interpret.ScoreStatus{Outcome: interpret.Waiting, Code: interpret.CodeDependency,
+				Message: fmt.Sprintf("it waits for score %q, which is %s", need.score.ID, word(need.status))}, false, nil
+		}
+	}
+	if p.halted() {
+		return interpret.ScoreStatus{Outcome: interpret.Waiting, Message: "a newer intent or a stop came first"}, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
+	defer cancel()
+	g := &gate{Runner: p.Runner, plan: p.plan, it: it, blocked: p.blocked}
+	wish := interpret.Wish{Score: it.score, Cause: g.cause(), Restart: g.restart()}
+	if p.dry {
+		return p.Table.Observe(ctx, wish), false, nil
+	}
+	st, err = p.Table.Play(ctx, wish, g)
+	return st, g.admitted, err
+}
+
+func word(st interpret.ScoreStatus) string {
+	if st.Outcome.Converged() {
+		return "not up yet"
+	}
+	return string(st.Outcome)
+}
+
+func (p *pass) halted() bool {
+	select {
+	case <-p.halt:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *pass) owner(r score.Resource) string {
+	e, _ := p.Store.Owner(string(r))
+	return e.Manifest
+}
+
+// cause is why a difference is there: the wish is new, or reality moved.
+func (g *gate) cause() interpret.Cause {
+	if e, owned := g.primary(); owned && e.SpecDigest == g.it.digest && e.LastChanged > 0 {
+		return interpret.CauseDrift
+	}
+	return interpret.CauseIntent
+}
+
+// remember carries over what a pass without a change does not say: since when, and why
+// the last change was made.
+func (r *Runner) remember(it *item, st *interpret.ScoreStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := string(it.mark())
+	was, known := r.previous[key]
+	st.Since = time.Now().UTC().Truncate(time.Second)
+	if known && was.Outcome == st.Outcome && was.Code == st.Code {
+		st.Since = was.Since
+	}
+	if known && st.Outcome == interpret.Unchanged {
+		st.Cause, st.Authority, st.Backup = was.Cause, was.Authority, was.Backup
+	}
+	if r.previous == nil {
+		r.previous = map[string]interpret.ScoreStatus{}
+	}
+	r.previous[key] = *st
+}
+
+// status puts together what the items say.
+func (p *pass) status() interpret.DeviceStatus {
+	st := interpret.DeviceStatus{
+		APIVersion: score.APIVersion, Kind: interpret.StatusKind, Phase: interpret.PhaseIdle,
+		Generation: p.plan.intent.Generation, Digest: p.plan.intent.Digest, Time: time.Now().UTC().Truncate(time.Second),
+	}
+	for _, m := range p.plan.manifests {
+		ms := interpret.ManifestStatus{Name: m.name, Generation: m.generation}
+		for _, it := range m.items {
+			ms.Scores = append(ms.Scores, it.status)
+		}
+		slices.SortFunc(ms.Scores, func(a, b interpret.ScoreStatus) int { return cmpID(a.ID, b.ID) })
+		st.Manifests = append(st.Manifests, ms)
+	}
+	return st
+}
+
+func cmpID(a, b score.ID) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
