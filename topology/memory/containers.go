@@ -1,0 +1,258 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// An Image is what containers are made from.
+type Image struct {
+	Digest  string  // sha256:…; empty: one made from the reference
+	Program Program // what a container of it does
+	Health  string  // what a container of it says of itself; empty: it has no health check
+}
+
+type container struct {
+	config topology.ContainerConfig
+	id     string
+	state  string // absent: only its definition is left
+	since  time.Time
+	exit   int
+	health string
+	digest string // of the image it was made from
+}
+
+type containers struct{ d *Device }
+
+func (c containers) Container(ctx context.Context, name string) (topology.ContainerState, error) {
+	if err := c.d.control.call(ctx, OpContainer, containerResource(name)); err != nil {
+		return topology.ContainerState{}, err
+	}
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	st := topology.ContainerState{State: "absent"}
+	var err error
+	if st.Definition, err = c.d.fileState(containerDir + name + ".container"); err != nil {
+		return st, err
+	}
+	if st.Unit, err = c.d.serviceState(name + ".service"); err != nil {
+		return st, err
+	}
+	if k := c.d.containers[name]; k != nil && k.state != "absent" {
+		st.State, st.Since, st.ID, st.Image, st.Digest = k.state, k.since, k.id, k.config.Image, k.digest
+		st.ExitCode, st.Health, st.SpecDigest, st.Mark = k.exit, k.health, k.config.SpecDigest, k.config.Mark
+		st.Restarts = st.Unit.Restarts
+		if k.config.Mark != "" && st.Definition.SHA256 != sum(define(k.config)) {
+			st.SpecDigest = "" // the definition says something else by now
+		}
+	}
+	return st, nil
+}
+
+func (c containers) EnsureImage(ctx context.Context, image string) (string, error) {
+	c.d.mu.Lock()
+	here := c.d.hasImage(image)
+	c.d.mu.Unlock()
+	if err := c.d.control.enter(ctx, Call{OpEnsureImage, topology.Resource("image:" + image), !here}); err != nil {
+		return "", err
+	}
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	if c.d.hasImage(image) {
+		return c.d.images[image].Digest, nil
+	}
+	if c.d.offline {
+		return "", topology.Faultf(topology.CodeImage, "cannot fetch %s: the registry does not answer", image)
+	}
+	im, known := c.d.registry[image]
+	if known && im == nil {
+		return "", topology.Faultf(topology.CodeImage, "cannot fetch %s: the registry does not have it", image)
+	}
+	if !known {
+		im = &Image{}
+	}
+	return c.d.store(image, *im).Digest, nil
+}
+
+func (d *Device) hasImage(ref string) bool { _, ok := d.images[ref]; return ok }
+
+// store keeps an image on the device.
+func (d *Device) store(ref string, im Image) Image {
+	if _, digest, ok := strings.Cut(ref, "@"); ok {
+		im.Digest = digest
+	}
+	im.Digest = cmp.Or(im.Digest, "sha256:"+sum(ref))
+	d.images[ref] = im
+	return im
+}
+
+// define is the text of a container's definition: what can be shown of it, and that
+// it is one and the same text for one config.
+func define(c topology.ContainerConfig) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[Container]\nContainerName=%s\nImage=%s\n", c.Name, c.Image)
+	for _, group := range []struct {
+		key    string
+		values []string
+	}{{"Exec", c.Command}, {"Environment", c.Env}, {"PublishPort", c.Ports}, {"Volume", c.Volumes}} {
+		for _, v := range group.values {
+			fmt.Fprintf(&b, "%s=%q\n", group.key, v)
+		}
+	}
+	restart := map[string]string{"never": "no"}[c.Restart]
+	fmt.Fprintf(&b, "\n[Service]\nRestart=%s\n\n[Install]\nWantedBy=multi-user.target\n", cmp.Or(restart, c.Restart, "always"))
+	return b.String()
+}
+
+func sum(s string) string {
+	h := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(h[:])
+}
+
+func (c containers) Run(ctx context.Context, cfg topology.ContainerConfig) error {
+	if err := c.d.control.call(ctx, OpRun, containerResource(cfg.Name)); err != nil {
+		return err
+	}
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	return c.d.run(cfg)
+}
+
+func (d *Device) run(cfg topology.ContainerConfig) error {
+	p, unitName := containerDir+cfg.Name+".container", cfg.Name+".service"
+	if k := d.containers[cfg.Name]; k != nil && k.config.Mark == "" {
+		return topology.Faultf(topology.CodeForeign, "the container %s (%s) was made by somebody else", cfg.Name, k.id)
+	}
+	if n, err := d.lookup(p); err != nil {
+		return err
+	} else if n != nil && n.mark == "" && d.containers[cfg.Name] == nil {
+		return topology.Faultf(topology.CodeForeign, "%s was written by somebody else", p)
+	}
+	switch def := d.load(unitName); {
+	case def.load == topology.Masked:
+		return masked(unitName)
+	case def.load != topology.NotFound && def.container == "":
+		return topology.Faultf(topology.CodeForeign, "the unit %s is defined by %s already", unitName, def.source)
+	}
+	if !d.hasImage(cfg.Image) {
+		return topology.Faultf(topology.CodeImage, "the image %s is not here", cfg.Image)
+	}
+	u := d.unit(unitName)
+	d.halt(unitName, u)
+	if err := d.write(topology.FileWrite{Path: p, Content: []byte(define(cfg)), Mode: 0o644, Mark: cfg.Mark}); err != nil {
+		return err
+	}
+	d.containers[cfg.Name] = &container{config: cfg, state: "created"}
+	def := d.load(unitName)
+	u.restarts = 0
+	d.launch(unitName, def, u)
+	return outcome(unitName, def, u)
+}
+
+// containerStarted makes a container anew from its image, as each start of its unit does.
+func (d *Device) containerStarted(c *container) {
+	im := d.images[c.config.Image]
+	c.id, c.state, c.since, c.exit, c.health, c.digest = d.fresh(), "running", time.Now(), 0, im.Health, im.Digest
+	d.changed(containerResource(c.config.Name))
+}
+
+func (d *Device) containerEnded(c *container, status int) {
+	if c.state == "absent" {
+		return
+	}
+	c.state, c.since, c.exit, c.health = "exited", time.Now(), status, ""
+	d.changed(containerResource(c.config.Name))
+}
+
+func (c containers) Restart(ctx context.Context, name string) error {
+	if err := c.d.control.call(ctx, OpRestartRun, containerResource(name)); err != nil {
+		return err
+	}
+	return c.d.start(ctx, name+".service", true, true)
+}
+
+func (c containers) RemoveContainer(ctx context.Context, name string) error {
+	if err := c.d.control.call(ctx, OpRemoveContainer, containerResource(name)); err != nil {
+		return err
+	}
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	if k := c.d.containers[name]; k != nil && k.config.Mark == "" {
+		return topology.Faultf(topology.CodeForeign, "the container %s (%s) was made by somebody else", name, k.id)
+	}
+	c.d.halt(name+".service", c.d.unit(name+".service"))
+	if err := c.d.remove(containerDir + name + ".container"); err != nil {
+		return err
+	}
+	delete(c.d.containers, name)
+	delete(c.d.units, name+".service")
+	c.d.changed(containerResource(name))
+	return nil
+}
+
+// The methods below act on containers and images as somebody else would.
+
+// Publish puts an image into the registry. The registry has a plain image for every
+// other reference, until Unpublish or Offline.
+func (d *Device) Publish(ref string, im Image) { d.hands(func() { d.registry[ref] = &im }) }
+
+// Unpublish takes an image out of the registry.
+func (d *Device) Unpublish(ref string) { d.hands(func() { d.registry[ref] = nil }) }
+
+// Offline makes the registry unreachable, or reachable again.
+func (d *Device) Offline(on bool) { d.hands(func() { d.offline = on }) }
+
+// LoadImage puts an image on the device.
+func (d *Device) LoadImage(ref string, im Image) { d.hands(func() { d.store(ref, im) }) }
+
+// RemoveImage takes an image off the device.
+func (d *Device) RemoveImage(ref string) { d.hands(func() { delete(d.images, ref) }) }
+
+// RunByHand runs a container that is no business of the agent.
+func (d *Device) RunByHand(name, image string) {
+	d.hands(func() {
+		if !d.hasImage(image) {
+			d.store(image, Image{})
+		}
+		c := &container{config: topology.ContainerConfig{Name: name, Image: image}}
+		d.containers[name] = c
+		d.containerStarted(c)
+	})
+}
+
+// SetHealth changes what a container says of itself.
+func (d *Device) SetHealth(name, health string) {
+	d.hands(func() {
+		if c := d.containers[name]; c != nil {
+			c.health = health
+			d.changed(containerResource(name))
+		}
+	})
+}
+
+// RemoveByHand removes a container, and leaves its definition. Its unit sees that it
+// ended, and does what the definition says.
+func (d *Device) RemoveByHand(name string) {
+	d.hands(func() {
+		c := d.containers[name]
+		if c == nil {
+			return
+		}
+		c.state = "absent"
+		d.changed(containerResource(name))
+		if c.config.Mark == "" {
+			delete(d.containers, name)
+			return
+		}
+		if u := d.units[name+".service"]; u != nil && u.active == "active" {
+			d.ended(name+".service", d.load(name+".service"), u, 137)
+		}
+	})
+}

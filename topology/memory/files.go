@@ -1,0 +1,310 @@
+package memory
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// An inode is one thing in the file tree; hard links are several names of one.
+type inode struct {
+	id        uint64
+	typ       topology.FileType
+	content   []byte
+	mode      uint32
+	uid, gid  uint32
+	links     uint64
+	target    string
+	mark      topology.Mark
+	changed   time.Time
+	immutable bool
+	mount     bool
+	attrs     map[string]string // access control lists, capabilities, attributes of others
+}
+
+func (d *Device) node(t topology.FileType, mode uint32) *inode {
+	d.inodes++
+	return &inode{id: d.inodes, typ: t, mode: mode, links: 1, changed: time.Now()}
+}
+
+type files struct{ d *Device }
+
+func (f files) File(ctx context.Context, p string) (topology.FileState, error) {
+	if err := f.d.control.call(ctx, OpFile, fileResource(p)); err != nil {
+		return topology.FileState{}, err
+	}
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	return f.d.fileState(p)
+}
+
+func (d *Device) fileState(p string) (topology.FileState, error) {
+	n, err := d.lookup(p)
+	if err != nil {
+		return topology.FileState{}, err
+	}
+	if n == nil {
+		return topology.FileState{Type: topology.Absent}, nil
+	}
+	st := topology.FileState{
+		Type: n.typ, Mode: n.mode, UID: n.uid, GID: n.gid, Links: n.links, Target: n.target, Mark: n.mark,
+		Owner: name(d.users, n.uid), Group: name(d.groups, n.gid),
+	}
+	if n.typ == topology.Regular {
+		sum := sha256.Sum256(n.content)
+		st.Size, st.SHA256 = int64(len(n.content)), hex.EncodeToString(sum[:])
+	}
+	return st, nil
+}
+
+func name(ids map[string]uint32, id uint32) string {
+	for n, i := range ids {
+		if i == id {
+			return n
+		}
+	}
+	return strconv.FormatUint(uint64(id), 10)
+}
+
+// lookup returns what is at p, or nil, without following anything.
+func (d *Device) lookup(p string) (*inode, error) {
+	if !path.IsAbs(p) || p != path.Clean(p) || strings.ContainsRune(p, 0) {
+		return nil, topology.Faultf(topology.CodeInvalid, "path %q is not absolute and clean", p)
+	}
+	for i, c := range p {
+		if c != '/' || i == 0 {
+			continue
+		}
+		switch n := d.files[p[:i]]; {
+		case n == nil:
+			return nil, nil
+		case n.typ == topology.Symlink:
+			return nil, topology.Faultf(topology.CodeSymlink, "%s, on the way to %s, is a symbolic link to %s", p[:i], p, n.target)
+		case n.typ != topology.Directory:
+			return nil, topology.Faultf(topology.CodeNotRegular, "%s, on the way to %s, is no directory", p[:i], p)
+		}
+	}
+	return d.files[p], nil
+}
+
+func (f files) Content(ctx context.Context, p string, limit int64) ([]byte, error) {
+	if err := f.d.control.call(ctx, OpContent, fileResource(p)); err != nil {
+		return nil, err
+	}
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	n, err := f.d.present(p)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(n.content)) > limit {
+		return nil, topology.Faultf(topology.CodeInvalid, "%s has %d bytes, more than the %d that may be read", p, len(n.content), limit)
+	}
+	return append([]byte{}, n.content...), nil
+}
+
+// present returns the regular file at p.
+func (d *Device) present(p string) (*inode, error) {
+	n, err := d.lookup(p)
+	if err != nil {
+		return nil, err
+	}
+	if n == nil {
+		return nil, topology.Faultf(topology.CodeUnknown, "%s does not exist", p)
+	}
+	return n, regular(p, n)
+}
+
+func regular(p string, n *inode) error {
+	switch {
+	case n.typ == topology.Symlink:
+		return topology.Faultf(topology.CodeSymlink, "%s is a symbolic link to %s", p, n.target)
+	case n.typ != topology.Regular:
+		return topology.Faultf(topology.CodeNotRegular, "%s is a %s, not a regular file", p, n.typ)
+	}
+	return nil
+}
+
+func (f files) WriteFile(ctx context.Context, w topology.FileWrite) error {
+	if err := f.d.control.call(ctx, OpWriteFile, fileResource(w.Path)); err != nil {
+		return err
+	}
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	return f.d.write(w)
+}
+
+func (d *Device) write(w topology.FileWrite) error {
+	old, err := d.lookup(w.Path)
+	if err != nil {
+		return err
+	}
+	if w.Path == "/" {
+		return topology.Faultf(topology.CodeNotRegular, "/ is a directory")
+	}
+	n := d.node(topology.Regular, 0)
+	if old != nil {
+		if err := d.changeable(w.Path, old); err != nil {
+			return err
+		}
+		if old.mount {
+			return topology.Faultf(topology.CodeMountPoint, "%s is a mount point and cannot be replaced", w.Path)
+		}
+		n.uid, n.gid, n.attrs = old.uid, old.gid, maps.Clone(old.attrs)
+	}
+	n.content = append([]byte{}, w.Content...)
+	if err := d.attributes(n, w); err != nil {
+		return err
+	}
+	if err := d.parents(w.Path); err != nil {
+		return err
+	}
+	if d.fs(w.Path).Full {
+		return topology.Faultf(topology.CodeNoSpace, "no space left for %s", w.Path)
+	}
+	if old != nil {
+		old.links--
+	}
+	d.files[w.Path] = n
+	d.changed(fileResource(w.Path))
+	return nil
+}
+
+// attributes gives n what w says, or changes nothing.
+func (d *Device) attributes(n *inode, w topology.FileWrite) error {
+	uid, err := account(d.users, "user", w.Owner, n.uid)
+	if err != nil {
+		return err
+	}
+	gid, err := account(d.groups, "group", w.Group, n.gid)
+	if err != nil {
+		return err
+	}
+	if d.fs(w.Path).NoOwners {
+		if uid != 0 || gid != 0 || w.Mode != 0o755 {
+			return topology.Faultf(topology.CodeNotSupported, "the file system of %s holds neither owners nor modes: all is root's, 0755", w.Path)
+		}
+		w.Mark = ""
+	}
+	n.uid, n.gid, n.mode, n.mark = uid, gid, w.Mode, w.Mark
+	return nil
+}
+
+func account(ids map[string]uint32, what, name string, keep uint32) (uint32, error) {
+	if name == "" {
+		return keep, nil
+	}
+	if id, ok := ids[name]; ok {
+		return id, nil
+	}
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return uint32(n), nil
+	}
+	return 0, topology.Faultf(topology.CodeNoAccount, "the device has no %s %q", what, name)
+}
+
+// changeable reports why the regular file n at p could not be changed.
+func (d *Device) changeable(p string, n *inode) error {
+	if err := regular(p, n); err != nil {
+		return err
+	}
+	if n.immutable {
+		return topology.Faultf(topology.CodeImmutable, "%s has the immutable flag", p)
+	}
+	return nil
+}
+
+// parents makes the directories on the way to p, if the last that exists can be changed.
+func (d *Device) parents(p string) error {
+	var missing []string
+	dir := path.Dir(p)
+	for ; d.files[dir] == nil; dir = path.Dir(dir) {
+		missing = append(missing, dir)
+	}
+	if d.files[dir].immutable {
+		return topology.Faultf(topology.CodeImmutable, "%s has the immutable flag", dir)
+	}
+	if d.fs(p).ReadOnly {
+		return topology.Faultf(topology.CodeReadOnly, "the file system of %s is read-only", p)
+	}
+	for _, m := range missing {
+		d.files[m] = d.node(topology.Directory, 0o755)
+	}
+	return nil
+}
+
+func (f files) SetAttributes(ctx context.Context, w topology.FileWrite) error {
+	if err := f.d.control.call(ctx, OpSetAttributes, fileResource(w.Path)); err != nil {
+		return err
+	}
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	n, err := f.d.present(w.Path)
+	if err != nil {
+		return err
+	}
+	if err := f.d.changeable(w.Path, n); err != nil {
+		return err
+	}
+	if f.d.fs(w.Path).ReadOnly {
+		return topology.Faultf(topology.CodeReadOnly, "the file system of %s is read-only", w.Path)
+	}
+	if err := f.d.attributes(n, w); err != nil {
+		return err
+	}
+	f.d.changed(fileResource(w.Path))
+	return nil
+}
+
+func (f files) RemoveFile(ctx context.Context, p string) error {
+	if err := f.d.control.call(ctx, OpRemoveFile, fileResource(p)); err != nil {
+		return err
+	}
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	return f.d.remove(p)
+}
+
+func (d *Device) remove(p string) error {
+	n, err := d.lookup(p)
+	if n == nil || err != nil {
+		return err
+	}
+	if err := d.changeable(p, n); err != nil {
+		return err
+	}
+	if n.mount {
+		return topology.Faultf(topology.CodeMountPoint, "%s is a mount point and cannot be removed", p)
+	}
+	if err := d.parents(p); err != nil { // all there; may they be changed?
+		return err
+	}
+	n.links--
+	delete(d.files, p)
+	d.changed(fileResource(p))
+	return nil
+}
+
+// An FS is a file system with limits.
+type FS struct {
+	ReadOnly bool
+	Full     bool
+	NoOwners bool // as vfat: everything belongs to root, 0755, and carries no attributes
+}
+
+// fs returns the file system that p is on.
+func (d *Device) fs(p string) FS {
+	for ; p != "/"; p = path.Dir(p) {
+		if fs, ok := d.mounts[p]; ok {
+			return fs
+		}
+	}
+	return d.mounts["/"]
+}
