@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -80,6 +81,7 @@ func (s *Store) SaveBackup(b Backup, content []byte) (Backup, error) {
 	// Content first: what has a description is whole.
 	err = s.fs.Replace(File{backupFolder + "/" + b.Name, content}, File{backupFolder + "/" + b.Name + metaSuffix, append(meta, '\n')})
 	if err != nil {
+		s.unsettled = true // it may be in view, and must not be found and trusted
 		return Backup{}, fmt.Errorf("cannot back up %s: %w", b.Path, err)
 	}
 	return b, nil
@@ -101,8 +103,8 @@ func (s *Store) backups(want func(name string) bool) ([]Backup, error) {
 	var out []Backup
 	for _, file := range files {
 		name, ok := strings.CutSuffix(file, metaSuffix)
-		if !ok || !want(name) {
-			continue
+		if _, whole := slices.BinarySearch(files, name); !ok || !whole || !want(name) {
+			continue // a description without content was never acknowledged
 		}
 		b, err := s.describe(name)
 		if err != nil && !errors.Is(err, ErrDamaged) {

@@ -212,6 +212,38 @@ func (d *dirFS) Append(name string) (Log, error) {
 	return dirLog{f, int(f.Fd())}, nil
 }
 
+func (d *dirFS) Settle(names ...string) error {
+	for _, name := range names {
+		f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = dirLog{f, int(f.Fd())}.Sync()
+		f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	for _, folder := range []string{".", intentFolder, backupFolder} {
+		f, err := d.root.Open(folder)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = atomicfile.SyncDir(f)
+		f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (d *dirFS) Remove(names ...string) error {
 	for _, name := range names {
 		err := d.root.Remove(name)

@@ -11,7 +11,8 @@ import (
 //	0  magic "CONTINUO"
 //	8  format version (4)
 //	12 role (1) and 3 zero bytes
-//	16 seq (8): the last record that the file includes (ledger) or comes after
+//	16 seq (8): the number of the snapshot, which is above that of every
+//	   record in it (ledger), or of the snapshot that the file comes after
 //	   (journal), or the generation (intent)
 //	24 size of the body (8), 0 in a journal
 //	32 crc32c of the body (4), 0 in a journal

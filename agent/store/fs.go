@@ -30,6 +30,10 @@ type FS interface {
 	Replace(files ...File) error
 	// Append opens an existing file for appending.
 	Append(name string) (Log, error)
+	// Settle makes durable what a reader sees of the names of all files and of
+	// the bytes of these: a process killed before a sync leaves more in view
+	// than a power cut would. It changes nothing and is cheap when all is safe.
+	Settle(names ...string) error
 	// Remove removes files durably. An absent file is no error.
 	Remove(names ...string) error
 

@@ -144,7 +144,7 @@ func (s *Store) loadSound(slot int) (bool, error) {
 	}
 	s.slot, s.seq = slot, last
 	s.snapSize, s.logSize = int64(len(l.file)), int64(len(j.file))
-	s.compact = compactAt(s.snapSize)
+	s.compact = s.compactAt()
 	return true, nil
 }
 
@@ -232,10 +232,11 @@ func (s *Store) replayJournals(rec *Recovered, journals [2]part, known bool, top
 		}
 		end, last := uint64(math.MaxUint64), true
 		if i == 0 && row[1].cond == sound {
-			end, last = row[1].head.seq, false
+			end, last = row[1].head.seq-1, false
 		}
 		reached = reached || j.head.seq >= top
-		gap := s.seq < j.head.seq
+		gap := s.seq+1 < j.head.seq
+		s.seq = max(s.seq, j.head.seq)
 		holes, torn := frames(j.body, func(seq uint64, payload []byte) {
 			if seq <= s.seq || seq > end {
 				return

@@ -107,8 +107,8 @@ type Recovered struct {
 	// Newer: written by a newer version. What this version can read is there,
 	// every write returns [ErrNewer], and nothing destructive may be done.
 	Newer bool
-	// Findings say what was wrong. Empty after an orderly stop and after an
-	// ordinary power cut.
+	// Findings say what was wrong. There are none after an orderly stop or a
+	// kill; a power cut in the middle of a write may leave one that is torn.
 	Findings []Finding
 	// Intents are the last accepted ones that are still readable. The store
 	// does not keep their bytes in memory.
@@ -129,6 +129,8 @@ func (r Recovered) Lost() bool {
 // Options are the rest of what a store needs. The zero value is right.
 type Options struct {
 	Now func() time.Time // for names of backups; time.Now when nil
+
+	minCompact int64 // for tests
 }
 
 // Store is safe for use by several goroutines. Every method that changes it is
@@ -154,18 +156,24 @@ type Store struct {
 	damaged  []string // files to keep a copy of before they are written over
 	buf      []byte
 	findings []Finding
+
+	unsettled  bool // what is in view may not survive a power cut
+	minCompact int64
 }
 
 // Open locks the directory and reads it. The error is about the directory as
 // such: it cannot be made, or another agent has it. What is wrong with the
-// files in it is in Recovered.
+// files in it is in Recovered. What the store then tells is durable.
 func Open(fs FS, opts Options) (*Store, Recovered, error) {
 	if err := fs.Lock(); err != nil {
 		return nil, Recovered{}, err
 	}
-	s := &Store{fs: fs, now: opts.Now, marks: map[string]mark{}, intents: map[string]intact{}}
+	s := &Store{fs: fs, now: opts.Now, marks: map[string]mark{}, intents: map[string]intact{}, minCompact: opts.minCompact}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.minCompact == 0 {
+		s.minCompact = minCompact
 	}
 	s.ledger.init()
 	rec, err := s.load()
@@ -173,6 +181,8 @@ func Open(fs FS, opts Options) (*Store, Recovered, error) {
 		return nil, Recovered{}, errors.Join(fmt.Errorf("cannot read state directory %s: %w", fs, err), fs.Unlock())
 	}
 	s.newer = rec.Newer
+	// What a killed process wrote and did not sync is about to be believed.
+	s.unsettled = !s.newer && fs.Settle(journalFile(0), journalFile(1)) != nil
 	return s, rec, nil
 }
 

@@ -12,7 +12,7 @@ import (
 // write a snapshot once in thousands of changes.
 const minCompact = 512 << 10
 
-func compactAt(snapshot int64) int64 { return max(minCompact, 2*snapshot) }
+func (s *Store) compactAt() int64 { return max(s.minCompact, 2*s.snapSize) }
 
 // writable makes sure that there is a directory to write into.
 func (s *Store) writable() error {
@@ -74,6 +74,12 @@ func (s *Store) closeJournal() error {
 func (s *Store) ready() error {
 	if err := s.writable(); err != nil {
 		return err
+	}
+	if s.unsettled {
+		if err := s.fs.Settle(journalFile(0), journalFile(1)); err != nil {
+			return fmt.Errorf("cannot sync state directory %s: %w", s.fs, err)
+		}
+		s.unsettled = false
 	}
 	if s.rewrite || s.logSize >= s.compact {
 		return s.snapshot()
@@ -144,13 +150,16 @@ func (s *Store) fresh() bool {
 // as the ledger is not there, the old slot and the new journal are a chain.
 func (s *Store) snapshot() error {
 	_ = s.closeJournal()
-	if err := s.keepDamaged(); err != nil {
+	kept, err := s.keepDamaged()
+	if err != nil {
 		return err
 	}
-	file, ends := s.encode()
-	slot := 1 - s.slot
+	// A snapshot takes a number of its own, so that no two are the same age.
+	// One that failed is tried again under its number, in its slot.
+	seq, slot := s.seq+1, 1-s.slot
+	file, ends := s.encode(seq)
 	empty := make([]byte, headSize)
-	head{roleJournal, s.seq}.seal(empty)
+	head{roleJournal, seq}.seal(empty)
 	if err := s.fs.Replace(File{journalFile(slot), empty}); err != nil {
 		s.rewrite = true
 		return fmt.Errorf("cannot start journal: %w", err)
@@ -165,9 +174,14 @@ func (s *Store) snapshot() error {
 	if err != nil {
 		return fmt.Errorf("cannot open journal: %w", err)
 	}
-	s.journal, s.slot, s.rewrite = log, slot, false
+	s.journal, s.slot, s.seq, s.rewrite = log, slot, seq, false
 	s.logSize, s.snapSize = headSize, int64(len(file))
-	s.compact = compactAt(s.snapSize)
+	s.compact = s.compactAt()
+	for _, name := range kept {
+		if name == ledgerFile(1-slot) || name == journalFile(1-slot) {
+			_ = s.fs.Remove(name) // if not, the next start finds it once more
+		}
+	}
 	for i, e := range s.order { // the file's bytes are the one copy of the specs
 		if n := len(e.Spec); n > 0 {
 			e.Spec = file[ends[i]-n : ends[i] : ends[i]]
@@ -182,7 +196,7 @@ func (s *Store) snapshot() error {
 }
 
 // encode returns the memory as a ledger file, and where each entry ends in it.
-func (s *Store) encode() (file []byte, ends []int) {
+func (s *Store) encode(seq uint64) (file []byte, ends []int) {
 	size := headSize
 	for _, e := range s.order {
 		size += len(e.Spec) + len(e.Resource) + len(e.Manifest) + len(e.Score) + len(e.SpecDigest) + len(e.Backup) + 64
@@ -203,27 +217,28 @@ func (s *Store) encode() (file []byte, ends []int) {
 	for _, name := range sortedKeys(s.marks) {
 		file = appendFrame(file, s.marks[name].record(name))
 	}
-	head{roleLedger, s.seq}.seal(file)
+	head{roleLedger, seq}.seal(file)
 	return file, ends
 }
 
 // keepDamaged keeps a copy of each damaged file before it is written over,
-// once, and clears damaged envelopes away.
-func (s *Store) keepDamaged() error {
+// once, and clears damaged envelopes away. It returns their names.
+func (s *Store) keepDamaged() ([]string, error) {
 	slices.Sort(s.damaged)
 	for _, name := range slices.Compact(s.damaged) {
 		file, err := s.fs.Read(name, -1)
 		if err == nil && len(file) > 0 {
 			if err := s.fs.Replace(File{name + ".damaged", file}); err != nil {
-				return fmt.Errorf("cannot keep a copy of a damaged file: %w", err)
+				return nil, fmt.Errorf("cannot keep a copy of a damaged file: %w", err)
 			}
 		}
 		if strings.HasPrefix(name, intentFolder+"/") {
 			if err := s.fs.Remove(name); err != nil {
-				return fmt.Errorf("cannot clear away a damaged file: %w", err)
+				return nil, fmt.Errorf("cannot clear away a damaged file: %w", err)
 			}
 		}
 	}
+	names := s.damaged
 	s.damaged = nil
-	return nil
+	return names, nil
 }

@@ -1,0 +1,305 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+)
+
+// operation is one step of a script. A batch can be done in part, which is what
+// a power cut may leave of it; n < 0 is all of it.
+type operation struct {
+	name  string
+	batch int
+	do    func(s *Store, n int) error
+}
+
+func begin(actions ...Action) operation {
+	return operation{fmt.Sprint("begin ", len(actions)), len(actions), func(s *Store, n int) error {
+		if n < 0 {
+			n = len(actions)
+		}
+		return s.Begin(actions[:n]...)
+	}}
+}
+
+func end(results ...Result) operation {
+	return operation{fmt.Sprint("end ", len(results)), len(results), func(s *Store, n int) error {
+		if n < 0 {
+			n = len(results)
+		}
+		var rest []Result // after a crash some of them may be ended already
+		for _, r := range results[:n] {
+			if s.open[r.Resource] != nil {
+				rest = append(rest, r)
+			}
+		}
+		return s.End(rest...)
+	}}
+}
+
+func accept(name string, generation uint64) operation {
+	return operation{fmt.Sprint("accept ", name, generation), 1, func(s *Store, _ int) error {
+		return s.Accept(Intent{name, generation, fmt.Sprint("digest", generation), fmt.Appendf(nil, "envelope %s %d", name, generation)})
+	}}
+}
+
+func other(name string, do func(s *Store) error) operation {
+	return operation{name, 1, func(s *Store, _ int) error { return do(s) }}
+}
+
+// script goes through everything that a store does, folding the journal
+// several times.
+func script() []operation {
+	a, b, c := entry("a", "m", 1), entry("b", "m", 1), entry("c", "m", 1)
+	ops := []operation{
+		accept("d", 1),
+		begin(apply(a), apply(b), apply(c)),
+		end(Result{Resource: a.Resource, LastChanged: 1}, Result{Resource: b.Resource, Revert: true}),
+		accept("d", 2),
+		accept("k", 9),
+		other("backup", func(s *Store) error {
+			_, err := s.SaveBackup(Backup{Path: "/etc/a", Mode: 0o600}, []byte("was here"))
+			return err
+		}),
+		begin(apply(entry("a", "m", 2)), apply(entry("b", "m", 2))),
+		end(Result{Resource: c.Resource, LastChanged: 1}, Result{Resource: b.Resource, LastChanged: 2}),
+		other("record", func(s *Store) error { return s.Record(Action{Entry: entry("c", "n", 7), Take: true}) }),
+		other("forget", func(s *Store) error { return s.Forget("k") }),
+		accept("d", 3),
+		end(Result{Resource: a.Resource, Revert: true}),
+		begin(Action{Entry: a, Verb: "remove"}),
+		end(Result{Resource: a.Resource, Release: true}),
+		other("release", func(s *Store) error { return s.Release(c.Resource) }),
+	}
+	for g := uint64(3); g < 6; g++ {
+		ops = append(ops, begin(apply(entry("b", "m", g)), apply(entry("x", "m", g))), end(Result{Resource: b.Resource, LastChanged: g}))
+	}
+	return append(ops, accept("d", 4))
+}
+
+// inView are the operations that can fail after the last step but one, and be
+// seen on the disk nevertheless.
+var inView = map[string]bool{"backup": true, "forget": true}
+
+func crashOptions() Options {
+	o := options()
+	o.minCompact = 700 // a few records
+	return o
+}
+
+func openMem(t *testing.T, m *Mem) (*Store, Recovered) {
+	t.Helper()
+	s, rec, err := Open(m, crashOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, rec
+}
+
+// states are the views after each operation of a script, from before the first.
+// parts are those that a part of the operation may leave.
+func states(t *testing.T, ops []operation) (whole []string, parts [][]string) {
+	t.Helper()
+	s, _ := openMem(t, NewMem())
+	whole = append(whole, view(t, s))
+	for i, op := range ops {
+		var part []string
+		for n := 1; n < op.batch; n++ {
+			p, _ := openMem(t, NewMem())
+			for _, before := range ops[:i] {
+				must(t, before.do(p, -1))
+			}
+			must(t, op.do(p, n))
+			part = append(part, view(t, p))
+		}
+		must(t, op.do(s, -1))
+		whole, parts = append(whole, view(t, s)), append(parts, part)
+	}
+	if s.slot == 1 && s.seq < 10 {
+		t.Fatal("the script never folds the journal")
+	}
+	return whole, parts
+}
+
+// The power goes after every single step that the store takes on the disk, and
+// takes each of four shares of what was not synced. What was acknowledged is
+// there, nothing is half, what was begun and not ended is open, and the script
+// can be finished to the same end. A kill without power cut is LoseNothing.
+func TestPowerCutAtEveryStep(t *testing.T) { // X77, cases 123
+	ops := script()
+	whole, parts := states(t, ops)
+	cuts := 0
+	for stop := 0; ; stop++ {
+		m := NewMem()
+		m.Fault = func(st Step) error {
+			if st.N > stop && st.Op != "read" {
+				return ErrStopped
+			}
+			return nil
+		}
+		s, _ := openMem(t, m)
+		at := 0
+		var err error
+		for at < len(ops) {
+			if err = ops[at].do(s, -1); err != nil {
+				break
+			}
+			at++
+		}
+		if err == nil {
+			break // the whole script in fewer steps
+		}
+		if !errors.Is(err, ErrStopped) {
+			t.Fatalf("stopped after step %d in %q: %v", stop, ops[at].name, err)
+		}
+		if got := view(t, s); got != whole[at] && !(inView[ops[at].name] && got == whole[at+1]) {
+			t.Fatalf("step %d: the error of %q changed the memory:\n%s\nwant\n%s", stop, ops[at].name, got, whole[at])
+		}
+		for loss := range losses {
+			cuts++
+			crashAndFinish(t, m, loss, ops, at, whole, parts)
+			if t.Failed() {
+				t.Fatalf("cut after step %d, in %q, loss %d", stop, ops[at].name, loss)
+			}
+		}
+	}
+	t.Logf("%d cuts", cuts)
+	if cuts < 380 {
+		t.Fatalf("only %d cuts", cuts)
+	}
+}
+
+func crashAndFinish(t *testing.T, m *Mem, loss Loss, ops []operation, at int, whole []string, parts [][]string) {
+	t.Helper()
+	next := m.Crash(loss)
+	s, rec := openMem(t, next)
+	if st := next.Stats(); st.Writes > 0 {
+		t.Errorf("opening wrote: %+v", st)
+	}
+	for _, f := range rec.Findings {
+		if f.Code != CodeTorn {
+			t.Errorf("finding %+v", f)
+		}
+	}
+	got, fits := view(t, s), false
+	for _, want := range append([]string{whole[at], whole[at+1]}, parts[at]...) {
+		fits = fits || got == want
+	}
+	if !fits {
+		t.Errorf("found\n%s\nwant\n%s\nor\n%s\nfindings %v", got, whole[at], whole[at+1], rec.Findings)
+	}
+	inMap(t, next.Files())
+
+	// The power goes once more, at once: what was told after the first cut is
+	// what there is.
+	again, _ := openMem(t, next.Crash(LoseAll))
+	if told := view(t, again); told != got {
+		t.Errorf("told\n%s\nand after another cut\n%s", got, told)
+	}
+
+	if got != whole[at+1] {
+		must(t, ops[at].do(s, -1))
+	}
+	for _, op := range ops[at+1:] {
+		if err := op.do(s, -1); err != nil {
+			t.Fatalf("%s after recovery: %v", op.name, err)
+		}
+	}
+	if end := view(t, s); end != whole[len(ops)] {
+		t.Errorf("finished at\n%s\nwant\n%s", end, whole[len(ops)])
+	}
+	must(t, s.Repair())
+	last, rec := openMem(t, next.Crash(LoseAll))
+	if end := view(t, last); end != whole[len(ops)] || len(rec.Findings) > 0 {
+		t.Errorf("reopened at\n%s\nwith %v", end, rec.Findings)
+	}
+	inMap(t, next.Files())
+}
+
+// Any one step fails once: the operation says so and has changed nothing, and
+// done again it works. The disk is full or gone for good: reading goes on.
+func TestEveryStepFails(t *testing.T) { // cases 43
+	ops := script()
+	whole, _ := states(t, ops)
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EIO, syscall.EROFS} {
+		faults := 0
+		for bad := 1; ; bad++ {
+			m, hit := NewMem(), false
+			m.Fault = func(st Step) error {
+				if st.N == bad && st.Op != "read" && !hit {
+					hit = true
+					return errno
+				}
+				return nil
+			}
+			s, _ := openMem(t, m)
+			for i, op := range ops {
+				before := hit
+				err := op.do(s, -1)
+				if err != nil {
+					if !errors.Is(err, errno) || before == hit {
+						t.Fatalf("step %d in %q: %v", bad, op.name, err)
+					}
+					if got := view(t, s); got != whole[i] && !(inView[op.name] && got == whole[i+1]) {
+						t.Fatalf("step %d: failed %q changed the memory:\n%s\nwant\n%s", bad, op.name, got, whole[i])
+					}
+					if err := op.do(s, -1); err != nil {
+						t.Fatalf("step %d: %q again: %v", bad, op.name, err)
+					}
+				}
+				if got := view(t, s); got != whole[i+1] {
+					t.Fatalf("step %d: after %q\n%s\nwant\n%s", bad, op.name, got, whole[i+1])
+				}
+				crashed, rec := openMem(t, m.Crash(LoseAll))
+				if got := view(t, crashed); got != whole[i+1] || len(rec.Findings) > 0 {
+					t.Fatalf("step %d: power cut after %q\n%s\nwant\n%s\nfindings %v", bad, op.name, got, whole[i+1], rec.Findings)
+				}
+			}
+			if !hit {
+				break
+			}
+			faults++
+		}
+		if faults < 90 {
+			t.Fatalf("%v: only %d faults", errno, faults)
+		}
+	}
+}
+
+func TestFullDiskForGood(t *testing.T) { // cases 43
+	ops := script()
+	whole, _ := states(t, ops)
+	m := NewMem()
+	s, _ := openMem(t, m)
+	for _, op := range ops[:8] {
+		must(t, op.do(s, -1))
+	}
+	m.Fault = func(st Step) error {
+		if st.Op == "create" || st.Op == "write" {
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	for _, op := range ops[8:] {
+		if err := op.do(s, -1); err != nil && !errors.Is(err, syscall.ENOSPC) && op.batch < 2 {
+			t.Errorf("%s: %v", op.name, err)
+		}
+	}
+	if got := view(t, s); got != whole[8] {
+		t.Errorf("full disk changed the memory:\n%s", got)
+	}
+	must(t, s.Close())
+	s, rec := openMem(t, m)
+	if got := view(t, s); got != whole[8] || rec.Fresh {
+		t.Errorf("opened on a full disk:\n%s\nfindings %v", got, rec.Findings)
+	}
+	m.Fault = nil // recovers without a restart
+	for _, op := range ops[8:] {
+		must(t, op.do(s, -1))
+	}
+	if got := view(t, s); got != whole[len(ops)] {
+		t.Errorf("after there was space again:\n%s", got)
+	}
+}
