@@ -82,7 +82,8 @@ race: ## all tests but the device suite under the race detector (needs a C compi
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME
-	@dirs=$$(grep -rl --include='*_test.go' --exclude-dir=testdata '^func Fuzz' . | xargs -r -n 1 dirname | sort -u); \
+	@dirs=$$(grep -rl --include='*_test.go' --exclude-dir=testdata '^func Fuzz' . | xargs -r -n 1 dirname | sort -u) || \
+	  { echo "there is no fuzz target"; exit 1; }; \
 	n=0; for dir in $$dirs; do \
 	  names=$$(go test -list '^Fuzz' $$dir); \
 	  for name in $$names; do \
