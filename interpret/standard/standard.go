@@ -1,0 +1,25 @@
+// Package standard is the list of built-in kinds, and the tests that every kind must
+// pass. It holds nothing else.
+package standard
+
+import (
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/interpret/container"
+	"github.com/continuo-fleet/continuo/interpret/file"
+	"github.com/continuo-fleet/continuo/interpret/hostname"
+	"github.com/continuo-fleet/continuo/interpret/service"
+)
+
+// Needs is what a topology must offer for every built-in kind.
+type Needs interface {
+	file.Needs
+	service.Needs
+	container.Needs
+	hostname.Needs
+}
+
+// Bind ties every built-in kind to t. A topology that lacks something takes
+// interpret.Bind, and names the kinds that it can have.
+func Bind[T Needs](t T) *interpret.Table {
+	return interpret.Bind(t, file.Kind, service.Kind, container.Kind, hostname.Kind)
+}
