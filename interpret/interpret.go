@@ -20,7 +20,8 @@ import (
 //
 // Failures of the world are returned as *topology.Fault.
 type Interpreter[S score.Spec, O Observed, R, W any] interface {
-	// Observe reads the present state. A thing that does not exist is a state.
+	// Observe reads the present state. A thing that does not exist is a state. What was
+	// seen before a fault may be returned with it, and is reported.
 	Observe(ctx context.Context, r R, s S) (O, error)
 
 	// Diff compares, and is pure: it changes neither of its arguments.

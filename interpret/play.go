@@ -76,6 +76,7 @@ func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, er
 	}
 	obs, oerr := b.observe(ctx, s.Spec)
 	if oerr != nil {
+		st.observed(obs)
 		st.fault("cannot observe", oerr)
 		return st, nil
 	}
@@ -121,17 +122,16 @@ func (readOnly) Holds(context.Context, score.Score, topology.Mark) error { retur
 func (b Binding) perform(ctx context.Context, s score.Score, task Task, st *ScoreStatus) {
 	if err := b.apply(ctx, s.Spec, task); err != nil {
 		st.fault("cannot apply", err)
-		if obs, err := b.observe(ctx, s.Spec); err == nil {
-			st.observed(obs)
-		}
+		obs, _ := b.observe(ctx, s.Spec)
+		st.observed(obs)
 		return
 	}
 	obs, err := b.observe(ctx, s.Spec)
+	st.observed(obs)
 	if err != nil {
 		st.fault("cannot verify", err)
 		return
 	}
-	st.observed(obs)
 	if left := b.diff(s.Spec, obs); len(left) > 0 {
 		st.Changes = left
 		st.end(Failed, CodeNotConverged, fmt.Sprintf("applied, but %s is %q and should be %q", left[0].Field, left[0].Have, left[0].Want))
@@ -164,6 +164,7 @@ func (t *Table) Remove(ctx context.Context, s score.Score, gate Gate) (st ScoreS
 	}
 	obs, oerr := b.observe(ctx, s.Spec)
 	if oerr != nil {
+		st.observed(obs)
 		st.fault("cannot observe", oerr)
 		return st, nil
 	}
@@ -215,7 +216,11 @@ func (st *ScoreStatus) fault(what string, err error) {
 	st.end(o, Code(f.Code), what+": "+f.Text)
 }
 
+// observed reports what was seen; o is nil if nothing was.
 func (st *ScoreStatus) observed(o Observed) {
+	if o == nil {
+		return
+	}
 	st.Conditions = o.Conditions()
 	b, err := score.Encode(o)
 	if err != nil {

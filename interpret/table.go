@@ -3,6 +3,7 @@ package interpret
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/continuo-fleet/continuo/score"
 )
@@ -23,7 +24,13 @@ func Of[S score.Spec, O Observed, R, W any](in Interpreter[S, O, R, W], r R, w W
 	var zero S
 	b := Binding{
 		kind:    zero.Kind(),
-		observe: func(ctx context.Context, s score.Spec) (Observed, error) { return in.Observe(ctx, r, s.(S)) },
+		observe: func(ctx context.Context, s score.Spec) (Observed, error) {
+			o, err := in.Observe(ctx, r, s.(S))
+			if err != nil && reflect.ValueOf(o).IsZero() {
+				return nil, err // nothing was seen
+			}
+			return o, err
+		},
 		diff:    func(s score.Spec, o Observed) []Change { return in.Diff(s.(S), o.(O)) },
 		apply:   func(ctx context.Context, s score.Spec, t Task) error { return in.Apply(ctx, w, s.(S), t) },
 		remove:  func(ctx context.Context, s score.Spec) error { return in.Remove(ctx, w, s.(S)) },
