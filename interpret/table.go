@@ -23,7 +23,7 @@ type Binding struct {
 func Of[S score.Spec, O Observed, R, W any](in Interpreter[S, O, R, W], r R, w W) Binding {
 	var zero S
 	b := Binding{
-		kind:    zero.Kind(),
+		kind: zero.Kind(),
 		observe: func(ctx context.Context, s score.Spec) (Observed, error) {
 			o, err := in.Observe(ctx, r, s.(S))
 			if err != nil && reflect.ValueOf(o).IsZero() {
@@ -31,9 +31,9 @@ func Of[S score.Spec, O Observed, R, W any](in Interpreter[S, O, R, W], r R, w W
 			}
 			return o, err
 		},
-		diff:    func(s score.Spec, o Observed) []Change { return in.Diff(s.(S), o.(O)) },
-		apply:   func(ctx context.Context, s score.Spec, t Task) error { return in.Apply(ctx, w, s.(S), t) },
-		remove:  func(ctx context.Context, s score.Spec) error { return in.Remove(ctx, w, s.(S)) },
+		diff:   func(s score.Spec, o Observed) []Change { return in.Diff(s.(S), o.(O)) },
+		apply:  func(ctx context.Context, s score.Spec, t Task) error { return in.Apply(ctx, w, s.(S), t) },
+		remove: func(ctx context.Context, s score.Spec) error { return in.Remove(ctx, w, s.(S)) },
 	}
 	if p, ok := in.(Prefetcher[S, W]); ok {
 		b.prefetch = func(ctx context.Context, s score.Spec) error { return p.Prefetch(ctx, w, s.(S)) }
