@@ -53,7 +53,7 @@ func Start(t testing.TB, opts Options) *Box {
 		args = append(args, "--bind", bind)
 	}
 	t.Cleanup(b.down)
-	b.verb(args...)
+	b.verbWithin(startTimeout, args...)
 	b.ip = b.verb("ip", b.name)
 	return b
 }
@@ -61,7 +61,12 @@ func Start(t testing.TB, opts Options) *Box {
 // verb calls the script; a failure ends the test.
 func (b *Box) verb(args ...string) string {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.t.Context()), verbTimeout)
+	return b.verbWithin(verbTimeout, args...)
+}
+
+func (b *Box) verbWithin(limit time.Duration, args ...string) string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.t.Context()), limit)
 	defer cancel()
 	out, err := output(ctx, args...)
 	if err != nil {

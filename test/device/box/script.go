@@ -25,8 +25,12 @@ const (
 	HubName = "hub.pibox"
 )
 
-// verbTimeout bounds one call of the script. The longest, a boot on a busy machine, takes about 10 s.
-const verbTimeout = 2 * time.Minute
+// verbTimeout bounds one call of the script, which takes up to 10 s on a busy machine. startTimeout is longer,
+// because the base tree of another suite than the default one is built when a test first asks for it.
+const (
+	verbTimeout  = 2 * time.Minute
+	startTimeout = 10 * time.Minute
+)
 
 // netName is the network of this test process, claimed by Main.
 var netName string
