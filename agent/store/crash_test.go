@@ -89,7 +89,7 @@ func crashOptions() Options {
 	return o
 }
 
-func openMem(t *testing.T, m *Mem) (*Store, Recovered) {
+func openMem(t testing.TB, m *Mem) (*Store, Recovered) {
 	t.Helper()
 	s, rec, err := Open(m, crashOptions())
 	if err != nil {

@@ -45,7 +45,7 @@ func damages(name string, b []byte) map[string][]byte {
 }
 
 // lived is a directory after some life, and what its store knew.
-func lived(t *testing.T, ops []operation) (map[string][]byte, string) {
+func lived(t testing.TB, ops []operation) (map[string][]byte, string) {
 	t.Helper()
 	m := NewMem()
 	s, _ := openMem(t, m)

@@ -73,7 +73,7 @@ func (s *Store) claim(actions []Action) error {
 func same(a, b Entry) bool {
 	return a.Resource == b.Resource && a.Manifest == b.Manifest && a.Score == b.Score && a.Kind == b.Kind &&
 		a.Generation == b.Generation && a.LastChanged == b.LastChanged && a.Provenance == b.Provenance &&
-		a.SpecDigest == b.SpecDigest && a.Backup == b.Backup && bytes.Equal(a.Spec, b.Spec)
+		a.SpecDigest == b.SpecDigest && a.Backup == b.Backup && a.Triggers == b.Triggers && bytes.Equal(a.Spec, b.Spec)
 }
 
 // End records that actions are over: one durable write for all of them.
@@ -92,7 +92,7 @@ func (s *Store) End(results ...Result) error {
 		if r.Release {
 			flags |= flagRelease
 		}
-		recs[i] = record{kind: kindEnd, flags: flags, number: r.LastChanged, resource: r.Resource}
+		recs[i] = record{kind: kindEnd, flags: flags, number: r.LastChanged, resource: r.Resource, triggers: r.Triggers}
 	}
 	return s.write(recs...)
 }
@@ -122,6 +122,13 @@ func (s *Store) OpenActions() []OpenAction {
 		out = append(out, *o)
 	}
 	return out
+}
+
+// IsOpen tells whether an action on a resource was begun and not ended.
+func (s *Store) IsOpen(resource string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[resource] != nil
 }
 
 func (s *Store) openInOrder() []*OpenAction {

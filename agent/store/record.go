@@ -15,6 +15,7 @@ type record struct {
 	verb     string // begin, open
 	flags    byte   // end, mark, open
 	number   uint64 // end: last changed; mark: generation; open: seq of its begin
+	triggers string // end
 	name     string // mark
 	digest   string // mark
 	previous *Entry // open
@@ -55,6 +56,8 @@ func appendEntry(b []byte, e *Entry) []byte {
 	b = binary.AppendUvarint(b, e.Order)
 	b = appendText(b, e.SpecDigest)
 	b = appendText(b, e.Backup)
+	b = appendText(b, e.Triggers)
+	b = binary.AppendUvarint(b, e.Applied)
 	b = binary.AppendUvarint(b, uint64(len(e.Spec)))
 	return append(b, e.Spec...)
 }
@@ -72,6 +75,7 @@ func (r *record) appendPayload(b []byte) []byte {
 		b = append(b, r.flags)
 		b = binary.AppendUvarint(b, r.number)
 		b = appendText(b, r.resource)
+		b = appendText(b, r.triggers)
 	case kindRelease:
 		b = appendText(b, r.resource)
 	case kindMark:
@@ -157,6 +161,8 @@ func (r *reader) entry(e *Entry) {
 	e.Order = r.number()
 	e.SpecDigest = r.text()
 	e.Backup = r.text()
+	e.Triggers = r.text()
+	e.Applied = r.number()
 	if p := r.bytes(); len(p) > 0 {
 		e.Spec = json.RawMessage(p)
 	}
@@ -177,7 +183,7 @@ func decode(seq uint64, payload []byte, intern map[string]string) (record, error
 	case kindPut:
 		r.entry(&rec.entry)
 	case kindEnd:
-		rec.flags, rec.number, rec.resource = r.byte(), r.number(), r.text()
+		rec.flags, rec.number, rec.resource, rec.triggers = r.byte(), r.number(), r.text(), r.text()
 	case kindRelease:
 		rec.resource = r.text()
 	case kindMark:
@@ -236,9 +242,14 @@ func (s *Store) end(r *record) {
 		}
 	case r.flags&flagRevert != 0 && o != nil:
 		s.put(o.Previous)
-	case r.number > 0 && e != nil && e.LastChanged != r.number:
+	case e != nil && (r.number > 0 && e.LastChanged != r.number || r.triggers != "" && e.Triggers != r.triggers):
 		changed := *e
-		changed.LastChanged = r.number
+		if r.number > 0 {
+			changed.LastChanged = r.number
+		}
+		if r.triggers != "" {
+			changed.Triggers = r.triggers
+		}
 		s.put(&changed)
 	}
 }

@@ -31,6 +31,11 @@ type Entry struct {
 	Spec        json.RawMessage // last applied
 	SpecDigest  string
 	Backup      string // name of the backup of what was there before
+	Triggers    string // the engine's note of what restarts the score, as of its last success
+
+	// Applied is the number of the last Begin of the resource, 0 when there was
+	// none: it grows with every change. The store sets it.
+	Applied uint64
 
 	// Order grows with first ownership; removal goes the other way. The store
 	// sets it, and keeps it for as long as the resource is owned.
@@ -48,6 +53,7 @@ type Action struct {
 type Result struct {
 	Resource    string
 	LastChanged uint64 // 0 keeps what the entry says
+	Triggers    string // "" keeps what the entry says
 	Revert      bool   // nothing is left of the action: the entry is again what it was before
 	Release     bool   // the resource is not owned any more
 }

@@ -43,7 +43,7 @@ func reopen(t *testing.T, s *Store) *Store {
 	return s
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -61,9 +61,17 @@ func entry(name, manifest string, generation uint64) Entry {
 
 func apply(e Entry) Action { return Action{Entry: e, Verb: "apply"} }
 
+func quoted(b []byte) []byte {
+	text, err := json.Marshal(string(b))
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
 // view is all that a store knows, as text that can be compared. Numbers that
 // only give an order are left out, the order is not.
-func view(t *testing.T, s *Store) string {
+func view(t testing.TB, s *Store) string {
 	t.Helper()
 	var b strings.Builder
 	line := func(what string, v any) {
@@ -71,7 +79,13 @@ func view(t *testing.T, s *Store) string {
 		must(t, err)
 		fmt.Fprintf(&b, "%s %s\n", what, text)
 	}
-	plain := func(e Entry) Entry { e.Order = 0; return e }
+	plain := func(e Entry) Entry { // specs may be any bytes
+		e.Order = 0
+		if e.Spec != nil {
+			e.Spec = quoted(e.Spec)
+		}
+		return e
+	}
 	for _, e := range s.Entries() {
 		line("entry", plain(e))
 	}

@@ -116,6 +116,11 @@ func (s *Store) write(recs ...record) error {
 			} else {
 				r.entry.Order = r.seq
 			}
+			if r.kind == kindBegin {
+				r.entry.Applied = r.seq
+			} else if e := s.entries[r.entry.Resource]; e != nil {
+				r.entry.Applied = e.Applied
+			}
 		}
 		s.buf = appendFrame(s.buf, r)
 	}

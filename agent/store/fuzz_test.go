@@ -1,0 +1,89 @@
+package store
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+)
+
+// allocated is how many bytes f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// fuzzOpen opens a directory with one file of outside bytes among good ones.
+// It must not panic, fail, or allocate far beyond what it reads, and what it
+// told must be the same after it was written and read again.
+func fuzzOpen(f *testing.F, name string) {
+	files, _ := lived(f, script())
+	f.Add(files[name])
+	f.Add(files[name][:len(files[name])/2])
+	f.Add(files[name][:headSize])
+	f.Add([]byte{})
+	f.Add(append(append([]byte{}, files[name][:headSize]...), marker+marker+"\x00\x00\x00\x00\xff\xff\xff\xff"...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if b == nil {
+			b = []byte{}
+		}
+		m := memOf(files)
+		m.Put(name, b)
+		var s *Store
+		var rec Recovered
+		var err error
+		if n := allocated(func() { s, rec, err = Open(m, crashOptions()) }); n > 200_000+100*uint64(len(b)) {
+			t.Fatalf("allocated %d bytes for %d", n, len(b))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := view(t, s)
+		if err := s.Repair(); rec.Newer != errors.Is(err, ErrNewer) || err != nil && !rec.Newer {
+			t.Fatalf("repair: %v", err)
+		}
+		if rec.Newer {
+			return
+		}
+		again, _ := openMem(t, m.Crash(LoseAll))
+		if told := view(t, again); told != got {
+			t.Fatalf("told\n%s\nand after repair\n%s", got, told)
+		}
+	})
+}
+
+func FuzzOpenJournal(f *testing.F) { fuzzOpen(f, "journal.0") }
+func FuzzOpenLedger(f *testing.F)  { fuzzOpen(f, "ledger.0") }
+func FuzzOpenIntent(f *testing.F)  { fuzzOpen(f, "intent/d.0") }
+
+// FuzzRecord decodes payloads, past the checksums that stop the others.
+func FuzzRecord(f *testing.F) {
+	previous := entry("p", "m", 1)
+	for _, r := range []record{
+		{kind: kindBegin, verb: "apply", entry: entry("a", "m", 1)},
+		{kind: kindPut, entry: entry("a", "m", 1)},
+		{kind: kindEnd, flags: flagRevert, number: 7, resource: "file:/etc/a"},
+		{kind: kindRelease, resource: "file:/etc/a"},
+		{kind: kindMark, flags: flagHeld, number: 7, name: "d", digest: "x"},
+		{kind: kindOpen, flags: flagOwned, number: 9, verb: "apply", entry: entry("a", "m", 1), previous: &previous},
+	} {
+		f.Add(r.appendPayload(nil))
+	}
+	f.Add([]byte("B\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := decode(1, b, map[string]string{})
+		if err != nil {
+			return
+		}
+		again, err := decode(1, r.appendPayload(nil), map[string]string{})
+		if err != nil || string(again.appendPayload(nil)) != string(r.appendPayload(nil)) {
+			t.Fatalf("%+v became %+v, %v", r, again, err)
+		}
+		m := memOf(nil)
+		s, _ := openMem(t, m)
+		s.apply(&r)
+		_ = view(t, s)
+	})
+}
