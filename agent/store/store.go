@@ -147,6 +147,7 @@ type Store struct {
 	fs    FS
 	now   func() time.Time
 	newer bool
+	ended bool // closed
 
 	ledger
 	marks   map[string]mark   // by name of intent
@@ -196,6 +197,7 @@ func Open(fs FS, opts Options) (*Store, Recovered, error) {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.ended = true
 	err := s.closeJournal()
 	return errors.Join(err, s.fs.Unlock())
 }

@@ -80,7 +80,7 @@ func view(t testing.TB, s *Store) string {
 		fmt.Fprintf(&b, "%s %s\n", what, text)
 	}
 	plain := func(e Entry) Entry { // specs may be any bytes
-		e.Order = 0
+		e.Order, e.Applied = 0, 0
 		if e.Spec != nil {
 			e.Spec = quoted(e.Spec)
 		}

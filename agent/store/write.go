@@ -16,6 +16,9 @@ func (s *Store) compactAt() int64 { return max(s.minCompact, 2*s.snapSize) }
 
 // writable makes sure that there is a directory to write into.
 func (s *Store) writable() error {
+	if s.ended {
+		return fmt.Errorf("cannot write state directory %s: it was closed", s.fs)
+	}
 	if s.newer {
 		return fmt.Errorf("cannot write state directory %s: %w", s.fs, ErrNewer)
 	}
