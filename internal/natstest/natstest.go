@@ -5,7 +5,9 @@ package natstest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -87,7 +89,12 @@ func (s *Server) Stop() {
 func (s *Server) Kill() {
 	s.t.Helper()
 	killed := filepath.Join(s.dir, "killed")
-	s.must("copy the store", os.CopyFS(killed, os.DirFS(s.config.StoreDir)))
+	err := fs.ErrNotExist
+	for try := 0; errors.Is(err, fs.ErrNotExist) && try < 10; try++ { // the server renames files while they are copied
+		s.must("drop a torn copy", os.RemoveAll(killed))
+		err = os.CopyFS(killed, os.DirFS(s.config.StoreDir))
+	}
+	s.must("copy the store", err)
 	s.Stop()
 	s.must("drop the store", os.RemoveAll(s.config.StoreDir))
 	s.must("put the store back", os.Rename(killed, s.config.StoreDir))

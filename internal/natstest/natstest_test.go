@@ -3,6 +3,7 @@ package natstest
 import (
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/continuo-fleet/continuo/internal/wire"
@@ -51,17 +52,48 @@ func TestStoreLivesAsSaid(t *testing.T) {
 	}
 }
 
-// A device that is added can connect, and one that is removed is cut, while the others stay.
+// A device that is added can connect, and one that is removed is cut, while the others stay and still get what is
+// published.
 func TestDevicesComeAndGo(t *testing.T) {
 	a, b := wire.Device{Site: "main", ID: "pi-1"}, wire.Device{Site: "main", ID: "pi-10"}
-	s := StartEmpty(t, a)
+	s := Start(t, a)
+	js, err := jetstream.New(s.ConnectOperator())
+	if err != nil {
+		t.Fatal(err)
+	}
 	first := s.ConnectDevice(a)
+	pushed := make(chan *nats.Msg, 8)
+	if _, err := first.ChanSubscribe(wire.ConfigSubject(wire.DeviceKey(a)), pushed); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	check := func(value string) {
+		t.Helper()
+		if _, err := js.Publish(t.Context(), wire.DesiredSubject(wire.DeviceKey(a)), []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		if msg := <-pushed; string(msg.Data) != value {
+			t.Errorf("pushed %q, want %q", msg.Data, value)
+		}
+		msg, err := first.Request(wire.FetchSubject(wire.DeviceKey(a)), nil, patience)
+		if err != nil || string(msg.Data) != value {
+			t.Errorf("fetched %v, %v, want %q", msg, err, value)
+		}
+	}
+	check("before")
 	s.AddDevice(b)
 	second := s.ConnectDevice(b)
-	closed := second.StatusChanged()
+	if msg, err := second.Request(wire.FetchSubject(wire.DeviceKey(b)), nil, patience); err != nil || msg.Header.Get("Status") != "404" {
+		t.Errorf("the new device fetched %v, %v", msg, err)
+	}
+	check("after one was added")
+	cut := second.StatusChanged()
 	s.RemoveDevice(b)
-	<-closed
-	if err := first.Flush(); err != nil || first.Reconnects != 0 {
-		t.Errorf("the other device: %v, %d reconnects", err, first.Reconnects)
+	<-cut
+	check("after one was removed")
+	if first.Reconnects != 0 {
+		t.Errorf("the other device had to reconnect %d times", first.Reconnects)
 	}
 }
