@@ -114,6 +114,9 @@ func (d *dirFS) Read(name string, limit int64) ([]byte, error) {
 	// Not blocking, should somebody have put a pipe there.
 	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
+		if st, serr := d.root.Lstat(name); serr == nil && !st.Mode().IsRegular() {
+			err = fmt.Errorf("%s: not a file of a store: %w", name, ErrDamaged) // a link that leads out
+		}
 		return nil, err
 	}
 	defer f.Close()

@@ -184,6 +184,7 @@ func TestNotFiles(t *testing.T) {
 	must(t, s.Close())
 	must(t, os.Remove(filepath.Join(path, "journal.1")))
 	must(t, os.Mkdir(filepath.Join(path, "journal.1"), 0o700))
+	must(t, os.Symlink("/etc/passwd", filepath.Join(path, "ledger.0")))
 	s, rec := mustOpen(t, Dir(path))
 	if !rec.Lost() || rec.Fresh {
 		t.Errorf("recovered %+v", rec)

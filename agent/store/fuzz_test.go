@@ -58,6 +58,48 @@ func FuzzOpenJournal(f *testing.F) { fuzzOpen(f, "journal.0") }
 func FuzzOpenLedger(f *testing.F)  { fuzzOpen(f, "ledger.0") }
 func FuzzOpenIntent(f *testing.F)  { fuzzOpen(f, "intent/d.0") }
 
+// FuzzReplay replays records with right checksums in any order and number: each
+// is a size, a step of the sequence number and a payload.
+func FuzzReplay(f *testing.F) {
+	var seed []byte
+	for _, r := range []record{
+		{kind: kindBegin, verb: "a", entry: Entry{Resource: "r", Manifest: "m"}},
+		{kind: kindBegin, verb: "a", entry: Entry{Resource: "s", Manifest: "m", Order: 1}},
+		{kind: kindEnd, flags: flagRevert, resource: "r"},
+		{kind: kindPut, entry: Entry{Resource: "r", Manifest: "n", Order: 1}},
+		{kind: kindMark, flags: flagHeld, number: 7, name: "d", digest: "x"},
+		{kind: kindRelease, resource: "s"},
+	} {
+		p := r.appendPayload(nil)
+		seed = append(append(seed, byte(len(p)), 1), p...)
+	}
+	f.Add(seed)
+	f.Add(seed[:len(seed)/2])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		journal, seq := make([]byte, headSize), uint64(1)
+		head{roleJournal, seq}.seal(journal)
+		for len(b) > 2 {
+			n := min(int(b[0]), len(b)-2)
+			seq += uint64(b[1])
+			journal = append(journal, rawFrame(seq, b[2:2+n])...)
+			b = b[2+n:]
+		}
+		ledger := make([]byte, headSize)
+		head{roleLedger, 1}.seal(ledger)
+		m := memOf(map[string][]byte{"ledger.1": ledger, "journal.1": journal})
+		s, rec := openMem(t, m)
+		got := view(t, s)
+		if rec.Newer {
+			return
+		}
+		must(t, s.snapshot())
+		again, _ := openMem(t, m.Crash(LoseAll))
+		if told := view(t, again); told != got {
+			t.Fatalf("told\n%s\nand after a snapshot\n%s", got, told)
+		}
+	})
+}
+
 // FuzzRecord decodes payloads, past the checksums that stop the others.
 func FuzzRecord(f *testing.F) {
 	previous := entry("p", "m", 1)

@@ -278,7 +278,7 @@ func (s *Store) salvage(l part, intern map[string]string) {
 		case kindPut, kindOpen:
 			if s.entries[r.entry.Resource] == nil {
 				s.apply(&r)
-				s.seq = max(s.seq, r.entry.Order)
+				s.seq = max(s.seq, r.entry.Order, r.entry.Applied)
 			}
 		case kindMark:
 			if s.marks[r.name].generation < r.number {

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -217,76 +215,6 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-func TestGenerationNeverGoesBack(t *testing.T) { // H36, S01, S34, cases 132
-	onBoth(t, func(t *testing.T, fs FS) {
-		s, _ := mustOpen(t, fs)
-		const name = "d.main/pi ü.7"
-		must(t, s.Accept(Intent{name, 6, "sha256:six", []byte("six")}))
-		must(t, s.Accept(Intent{name, 7, "sha256:seven", []byte("seven")}))
-		must(t, s.Accept(Intent{"c.kiosk", 2, "sha256:k", nil}))
-		s = reopen(t, s)
-		if err := s.Accept(Intent{name, 6, "sha256:six", []byte("six")}); !errors.Is(err, ErrRegressed) {
-			t.Fatalf("replay of 6: %v", err)
-		} else if want := "cannot accept generation 6 of " + name + ": generation regressed: 7 was accepted before"; err.Error() != want {
-			t.Fatalf("got %q", err)
-		}
-		if err := s.Accept(Intent{name, 7, "sha256:other", []byte("other")}); !errors.Is(err, ErrEquivocation) {
-			t.Fatalf("another 7: %v", err)
-		}
-		in, ok, err := s.Intent(name)
-		if err != nil || !ok || string(in.Envelope) != "seven" || in.Generation != 7 || in.Digest != "sha256:seven" {
-			t.Fatalf("kept %+v %v %v", in, ok, err)
-		}
-		must(t, s.Forget("c.kiosk"))
-		must(t, s.Forget("c.unknown"))
-		s = reopen(t, s)
-		if _, ok, _ := s.Intent("c.kiosk"); ok {
-			t.Fatal("forgotten and still there")
-		}
-		if err := s.Accept(Intent{"c.kiosk", 1, "sha256:j", nil}); !errors.Is(err, ErrRegressed) {
-			t.Fatalf("the mark was forgotten: %v", err)
-		}
-		must(t, s.Accept(Intent{"c.kiosk", 2, "sha256:k", []byte("again")}))
-		if in, ok, _ := s.Intent("c.kiosk"); !ok || string(in.Envelope) != "again" {
-			t.Fatalf("followed again: %+v %v", in, ok)
-		}
-	})
-}
-
-// While the network feeds and the engine reads, an envelope and its generation
-// always belong together.
-func TestNoTornReads(t *testing.T) { // S21
-	s, _ := mustOpen(t, NewMem())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for g := uint64(1); g <= 200; g++ {
-			if err := s.Accept(Intent{"d", g, fmt.Sprint("digest ", g), fmt.Appendf(nil, "body %d", g)}); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	wg.Go(func() {
-		for range 500 {
-			in, ok, err := s.Intent("d")
-			if err != nil || ok && (string(in.Envelope) != fmt.Sprint("body ", in.Generation) || in.Digest != fmt.Sprint("digest ", in.Generation)) {
-				t.Errorf("torn: %+v %v", in, err)
-			}
-		}
-	})
-	wg.Go(func() {
-		for i := range 100 {
-			e := entry(fmt.Sprint(i), "m", 1)
-			if err := errors.Join(s.Begin(apply(e)), s.End(Result{Resource: e.Resource})); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	wg.Wait()
-	if n := len(s.Entries()); n != 100 || len(s.OpenActions()) != 0 {
-		t.Errorf("%d entries, open %v", n, s.OpenActions())
-	}
-}
-
 func TestNothingChangesNothingWritten(t *testing.T) { // idle = 0 bytes
 	m := NewMem()
 	s, _ := mustOpen(t, m)
@@ -338,58 +266,6 @@ func TestCostOfABatch(t *testing.T) {
 			t.Errorf("before %+v, after %+v", before, after)
 		}
 	}
-}
-
-func TestBackups(t *testing.T) { // G05, cases 27
-	onBoth(t, func(t *testing.T, f FS) {
-		s, _ := mustOpen(t, f)
-		one, err := s.SaveBackup(Backup{Path: "/etc/motd", Mode: 0o4755, UID: 3, GID: 4}, []byte("hello\n"))
-		must(t, err)
-		if want := "motd.20261129T183000Z.5891b5b5"; one.Name != want {
-			t.Fatalf("name %q, want %q", one.Name, want)
-		}
-		other, err := s.SaveBackup(Backup{Path: "/srv/motd", Mode: 0o644}, []byte("hello\n"))
-		must(t, err)
-		if want := "motd.20261129T183001Z.5891b5b5"; other.Name != want {
-			t.Fatalf("name %q, want %q", other.Name, want)
-		}
-		again, err := s.SaveBackup(Backup{Path: "/etc/motd", Mode: 0o4755, UID: 3, GID: 4}, []byte("hello\n"))
-		if err != nil || again != one {
-			t.Fatalf("the same again: %+v %v", again, err)
-		}
-		long, err := s.SaveBackup(Backup{Path: "/etc/" + strings.Repeat("ü", 127)}, nil)
-		must(t, err)
-		s = reopen(t, s)
-		list, err := s.Backups()
-		if err != nil || len(list) != 3 || list[0] != one || list[1] != other || list[2].Name != long.Name {
-			t.Fatalf("list %+v %v", list, err)
-		}
-		b, content, err := s.ReadBackup(one.Name)
-		if err != nil || string(content) != "hello\n" || b.Mode != 0o4755 || b.UID != 3 || b.GID != 4 || b.Path != "/etc/motd" || b.Size != 6 {
-			t.Fatalf("read %+v %q %v", b, content, err)
-		}
-		for _, name := range []string{"", "../ledger.1", "nothing"} {
-			if _, _, err := s.ReadBackup(name); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("reading %q: %v", name, err)
-			}
-		}
-		for _, path := range []string{"", "/", "."} {
-			if _, err := s.SaveBackup(Backup{Path: path}, nil); err == nil {
-				t.Errorf("%q was backed up", path)
-			}
-		}
-		must(t, f.Replace(File{backupFolder + "/" + one.Name, []byte("hallo\n")}, File{backupFolder + "/" + other.Name + ".json", []byte("{")}))
-		if _, _, err := s.ReadBackup(one.Name); !errors.Is(err, ErrDamaged) {
-			t.Errorf("flipped content: %v", err)
-		}
-		if _, _, err := s.ReadBackup(other.Name); !errors.Is(err, ErrDamaged) {
-			t.Errorf("damaged description: %v", err)
-		}
-		list, err = s.Backups()
-		if err != nil || len(list) != 3 || list[1].Path != "" || !list[1].Time.Equal(clock.Add(time.Second)) {
-			t.Errorf("list %+v %v", list, err)
-		}
-	})
 }
 
 func TestSecondAgentIsRefused(t *testing.T) {
@@ -449,4 +325,18 @@ func TestCompaction(t *testing.T) {
 			t.Fatalf("before:\n%s\nafter:\n%s", before, after)
 		}
 	})
+}
+
+func TestClosed(t *testing.T) {
+	m := NewMem()
+	s, _ := mustOpen(t, m)
+	must(t, s.Close())
+	for what, err := range map[string]error{"record": s.Record(apply(entry("a", "m", 1))), "repair": s.Repair()} {
+		if err == nil || err.Error() != "cannot write state directory memory: it was closed" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := s.Check(); !errors.Is(err, ErrGone) || len(m.Files()) > 0 {
+		t.Errorf("check: %v, files %v", err, m.Files())
+	}
 }
