@@ -1,0 +1,108 @@
+package pi
+
+import (
+	"context"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// Define writes the definition of a unit. It is loaded before the next call that needs it.
+func (s *services) Define(ctx context.Context, unit string, text []byte, mark topology.Mark) error {
+	if err := checkUnit(unit); err != nil {
+		return err
+	}
+	if s.bus.below {
+		_, err := s.bus.link(ctx)
+		return err
+	}
+	p := unitDir + unit
+	now, err := s.files.File(ctx, p)
+	if err != nil {
+		return err
+	}
+	if now.Type == topology.Symlink && now.Target == "/dev/null" {
+		return masked("define", unit)
+	}
+	return s.files.WriteFile(ctx, topology.FileWrite{Path: p, Content: text, Mode: 0o644, Owner: "0", Group: "0", Mark: mark})
+}
+
+// Undefine stops and disables a unit and removes its definition.
+func (s *services) Undefine(ctx context.Context, unit string) error {
+	u, err := s.Service(ctx, unit)
+	if err != nil {
+		return err
+	}
+	if u.Definition.Type == topology.Absent {
+		return nil
+	}
+	if u.Active != "inactive" && u.Active != "failed" {
+		if err := s.job(ctx, "stop", unit, stop); err != nil {
+			return err
+		}
+	}
+	if u.Load == topology.Loaded {
+		if err := s.setLinks(ctx, unit, false); err != nil {
+			return err
+		}
+	}
+	if err := s.files.RemoveFile(ctx, unitDir+unit); err != nil {
+		return err
+	}
+	s.forget(ctx, unit)
+	return nil
+}
+
+// forget drops the memory of a failure, which would keep a unit that is gone on the
+// list. It may well have none.
+func (s *services) forget(ctx context.Context, unit string) {
+	_ = s.bus.do(ctx, func(ctx context.Context, l *link) error { return l.systemd.ResetFailedUnitContext(ctx, unit) })
+}
+
+// SetEnabled enables or disables a unit for every boot to come.
+func (s *services) SetEnabled(ctx context.Context, unit string, on bool) error {
+	verb := "disable"
+	if on {
+		verb = "enable"
+	}
+	u, err := s.observe(ctx, unit)
+	if err != nil {
+		return err
+	}
+	if err := u.usable(verb, unit); err != nil {
+		return err
+	}
+	if on && (u.Enabled == "static" || u.Enabled == "generated" || u.Enabled == "transient") {
+		return topology.Faultf(topology.CodeInvalid, "cannot enable %s: it is %s, it has no [Install] section of its own", unit, u.Enabled)
+	}
+	if !on && u.Enabled == "generated" {
+		return topology.Faultf(topology.CodeInvalid, "cannot disable %s: a generator enables it; change what it is generated from", unit)
+	}
+	return s.setLinks(ctx, unit, on)
+}
+
+// setLinks makes or removes the links below /etc, and removes those below /run, which
+// would satisfy a look but not a boot. systemd 257 calls a unit stale until the next
+// reload after that.
+func (s *services) setLinks(ctx context.Context, unit string, on bool) error {
+	units := []string{unit}
+	err := s.bus.do(ctx, func(ctx context.Context, l *link) error {
+		if _, err := l.systemd.DisableUnitFilesContext(ctx, units, true); err != nil {
+			return err
+		}
+		if on {
+			_, _, err := l.systemd.EnableUnitFilesContext(ctx, units, false, false)
+			return err
+		}
+		_, err := l.systemd.DisableUnitFilesContext(ctx, units, false)
+		return err
+	})
+	s.reload.need()
+	if err != nil {
+		verb := "disable"
+		if on {
+			verb = "enable"
+		}
+		return busFault(verb, unit, err)
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package pi
+
+import (
+	"context"
+	"errors"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/godbus/dbus/v5"
+
+	"github.com/continuo-fleet/continuo/internal/atomicfile"
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// events tells about changes, from inotify and from D-Bus.
+type events struct {
+	bus  *bus
+	root string
+}
+
+const (
+	busAgainMin = time.Second
+	busAgainMax = time.Minute
+)
+
+// Watch calls changed until ctx ends.
+func (e *events) Watch(ctx context.Context, resources []topology.Resource, changed func(topology.Resource)) error {
+	w := watch{root: e.root, files: map[string][]topology.Resource{}, keys: map[string][]topology.Resource{}}
+	for _, r := range resources {
+		w.add(r)
+	}
+	n, err := fsnotify.NewWatcher()
+	if err != nil {
+		return topology.Faultf(topology.FaultOf(err).Code, "cannot watch files: %v; fs.inotify.max_user_instances may be too low", err)
+	}
+	defer n.Close()
+	w.notify = n
+	for p := range w.files {
+		if err := w.cover(p); err != nil {
+			return err
+		}
+	}
+
+	var heard *listener
+	var stop func()
+	defer func() {
+		if stop != nil {
+			stop()
+		}
+	}()
+	again := time.NewTimer(0)
+	defer again.Stop()
+	wait, missed := busAgainMin, false
+	for {
+		var signals <-chan struct{}
+		if heard != nil {
+			signals = heard.C
+		}
+		select {
+		case <-ctx.Done():
+			return topology.FaultOf(ctx.Err())
+		case ev, ok := <-n.Events:
+			if !ok {
+				return topology.Faultf(topology.CodeUnavailable, "the watch of the files ended")
+			}
+			w.file(ev, changed)
+		case err, ok := <-n.Errors:
+			if !ok {
+				return topology.Faultf(topology.CodeUnavailable, "the watch of the files ended")
+			}
+			if !errors.Is(err, fsnotify.ErrEventOverflow) {
+				return topology.Faultf(topology.FaultOf(err).Code, "cannot watch files: %v", err)
+			}
+			w.all(w.files, changed)
+		case <-again.C:
+			if len(w.keys) == 0 || e.bus.below {
+				continue
+			}
+			if heard, stop = e.listen(ctx, w); heard == nil {
+				missed = true
+				again.Reset(wait)
+				wait = min(2*wait, busAgainMax)
+				continue
+			}
+			if missed { // what happened meanwhile is not known
+				w.all(w.keys, changed)
+			}
+			wait, missed = busAgainMin, false
+		case _, ok := <-signals:
+			if !ok {
+				stop()
+				heard, stop, missed = nil, nil, true
+				again.Reset(wait)
+				continue
+			}
+			for key := range heard.take() {
+				if key == everyUnit {
+					w.all(w.keys, changed)
+					break
+				}
+				for _, r := range w.keys[key] {
+					changed(r)
+				}
+			}
+		}
+	}
+}
+
+// listen subscribes to what D-Bus says about the watched things; nil: there is no bus.
+func (e *events) listen(ctx context.Context, w watch) (*listener, func()) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	l, err := e.bus.link(ctx)
+	if err != nil {
+		return nil, nil
+	}
+	heard, stop, err := l.listen(ctx, w.key, w.matches()...)
+	if err != nil {
+		return nil, nil
+	}
+	return heard, stop
+}
+
+// A watch is the things that one call of Watch is about.
+type watch struct {
+	root   string
+	notify *fsnotify.Watcher
+	files  map[string][]topology.Resource // by path
+	keys   map[string][]topology.Resource // by object path on the bus
+}
+
+const (
+	hostPath  = "/org/freedesktop/hostname1"
+	everyUnit = "*"
+)
+
+func (w watch) add(r topology.Resource) {
+	kind, name, _ := strings.Cut(string(r), ":")
+	unit := func(unit string) {
+		w.keys[string(unitPath(unit))] = append(w.keys[string(unitPath(unit))], r)
+	}
+	switch kind {
+	case "file":
+		w.files[name] = append(w.files[name], r)
+	case "unit":
+		unit(name)
+		w.files[unitDir+name] = append(w.files[unitDir+name], r)
+	case "container":
+		unit(name + ".service")
+		p := quadletDir + name + ".container"
+		w.files[p] = append(w.files[p], r)
+	case "hostname":
+		w.keys[hostPath] = append(w.keys[hostPath], r)
+	}
+}
+
+// cover watches the directory of p, or the nearest one above it that is there. It
+// watches directories because files get replaced.
+func (w watch) cover(p string) error {
+	for dir := path.Dir(p); ; dir = path.Dir(dir) {
+		err := w.notify.Add(filepath.Join(w.root, dir))
+		if err == nil || dir == "/" {
+			if errors.Is(err, fsnotify.ErrClosed) {
+				return topology.Faultf(topology.CodeUnavailable, "the watch of the files ended")
+			}
+			return nil
+		}
+		if f := topology.FaultOf(err); f.Code == topology.CodeNoSpace {
+			return topology.Faultf(f.Code, "cannot watch %s: %v; fs.inotify.max_user_watches is too low", dir, err)
+		}
+	}
+}
+
+// file tells about an event in a watched directory.
+func (w watch) file(ev fsnotify.Event, changed func(topology.Resource)) {
+	p := ev.Name
+	if w.root != "" {
+		p = "/" + strings.TrimPrefix(strings.TrimPrefix(p, filepath.Clean(w.root)), "/")
+	}
+	if atomicfile.IsTemp(path.Base(p)) {
+		return
+	}
+	for _, r := range w.files[p] {
+		changed(r)
+	}
+	if !ev.Has(fsnotify.Create | fsnotify.Remove | fsnotify.Rename) {
+		return
+	}
+	// A directory on the way came or went: everything below may have.
+	for below, rs := range w.files {
+		if strings.HasPrefix(below, p+"/") {
+			_ = w.cover(below)
+			for _, r := range rs {
+				changed(r)
+			}
+		}
+	}
+}
+
+func (w watch) all(of map[string][]topology.Resource, changed func(topology.Resource)) {
+	for _, rs := range of {
+		for _, r := range rs {
+			changed(r)
+		}
+	}
+}
+
+// manyUnits is where one rule for all units is better than one for each: the bus bounds
+// the rules of a connection.
+const manyUnits = 100
+
+func (w watch) matches() []string {
+	const properties = "type='signal',interface='org.freedesktop.DBus.Properties',member='PropertiesChanged'"
+	rules := []string{"type='signal',interface='org.freedesktop.systemd1.Manager',member='UnitFilesChanged'"}
+	if len(w.keys) > manyUnits {
+		rules = append(rules, properties+",path_namespace='/org/freedesktop/systemd1/unit'", properties+",path='"+hostPath+"'")
+		return rules
+	}
+	for p := range w.keys {
+		rules = append(rules, properties+",path='"+p+"'")
+	}
+	return rules
+}
+
+// key returns what a signal is about, if it is watched.
+func (w watch) key(s *dbus.Signal) string {
+	switch s.Name {
+	case propertiesChanged:
+		if _, ok := w.keys[string(s.Path)]; ok {
+			return string(s.Path)
+		}
+	case "org.freedesktop.systemd1.Manager.UnitFilesChanged":
+		return everyUnit
+	}
+	return ""
+}

@@ -1,0 +1,228 @@
+package pi
+
+import (
+	"context"
+	"time"
+
+	sdbus "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// lookAgain is how often a job that gives no sign is looked at: its end may have been
+// announced while systemd executed itself anew.
+const lookAgain = time.Second
+
+type order func(l *sdbus.Conn, ctx context.Context, unit, mode string, done chan<- string) (int, error)
+
+var (
+	start   order = (*sdbus.Conn).StartUnitContext
+	stop    order = (*sdbus.Conn).StopUnitContext
+	restart order = (*sdbus.Conn).RestartUnitContext
+)
+
+// job gives an order and waits for its end. The end of ctx ends the waiting, not the job.
+func (s *services) job(ctx context.Context, verb, unit string, give order) error {
+	if err := s.reload.settle(ctx); err != nil {
+		return err
+	}
+	var id int
+	done := make(chan string, 16) // never blocks the sender, whoever stops listening
+	err := s.bus.do(ctx, func(ctx context.Context, l *link) (err error) {
+		id, err = give(l.systemd, ctx, unit, "replace", done)
+		return err
+	})
+	if err != nil {
+		return busFault(verb, unit, err)
+	}
+	ticker := time.NewTicker(lookAgain)
+	defer ticker.Stop()
+	for {
+		select {
+		case result := <-done:
+			return s.verdict(ctx, verb, unit, result)
+		case <-ctx.Done():
+			return topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot wait for systemd to %s %s: %v", verb, unit, ctx.Err())
+		case <-ticker.C:
+			u, err := s.ask(ctx, unit)
+			if err != nil {
+				return err
+			}
+			if id != 0 && u.job != uint32(id) {
+				select {
+				case result := <-done:
+					return s.verdict(ctx, verb, unit, result)
+				default: // its end was missed: what became of the unit tells
+					return s.verdict(ctx, verb, unit, "")
+				}
+			}
+		}
+	}
+}
+
+// verdict makes a fault of the result of a job.
+func (s *services) verdict(ctx context.Context, verb, unit, result string) error {
+	if result == "done" {
+		return nil
+	}
+	u, err := s.ask(ctx, unit)
+	if err != nil {
+		return err
+	}
+	switch {
+	case result == "" && u.Active != "failed" && (u.Active == "active") == (verb != "stop"):
+		return nil
+	case u.Result == "start-limit-hit" || u.Result == "start-limit":
+		return startLimit(verb, unit)
+	case u.Load != topology.Loaded:
+		if err := u.usable(verb, unit); err != nil {
+			return err
+		}
+	case result == "dependency":
+		return topology.Faultf(topology.CodeJobFailed, "cannot %s %s: a unit that it needs failed; systemctl list-dependencies %s shows which", verb, unit, unit)
+	case result == "skipped":
+		return topology.Faultf(topology.CodeJobFailed, "cannot %s %s: a condition of the unit does not hold", verb, unit)
+	case result == "canceled":
+		return topology.Faultf(topology.CodeJobFailed, "cannot %s %s: another order overtook this one", verb, unit)
+	case result == "timeout":
+		return topology.Faultf(topology.CodeJobFailed, "cannot %s %s: it did not get there in time (result timeout)", verb, unit)
+	}
+	return topology.Faultf(topology.CodeJobFailed, "cannot %s %s: result %s, exit code %d; journalctl -u %s has its words", verb, unit, u.Result, u.ExitCode, unit)
+}
+
+func startLimit(verb, unit string) error {
+	return topology.Faultf(topology.CodeStartLimit,
+		"cannot %s %s: it was started too often and is left alone until something about it is new; systemctl reset-failed %s lifts that", verb, unit, unit)
+}
+
+// Start starts a unit that is not running. A unit that waits to be restarted is started
+// now.
+func (s *services) Start(ctx context.Context, unit string, reset bool) error {
+	u, err := s.observe(ctx, unit)
+	if err != nil {
+		return err
+	}
+	if err := u.usable("start", unit); err != nil {
+		return err
+	}
+	switch {
+	case u.Active == "active":
+		return nil
+	case u.Result == "start-limit-hit" && !reset:
+		return startLimit("start", unit)
+	}
+	give := start
+	if u.Sub == "auto-restart" || u.Sub == "auto-restart-queued" {
+		give = restart // a start would only wait for its turn
+	}
+	return s.launch(ctx, "start", unit, give, reset)
+}
+
+// Restart is Stop and Start as one job.
+func (s *services) Restart(ctx context.Context, unit string, reset bool) error {
+	u, err := s.observe(ctx, unit)
+	if err != nil {
+		return err
+	}
+	if err := u.usable("restart", unit); err != nil {
+		return err
+	}
+	if u.Result == "start-limit-hit" && !reset {
+		return startLimit("restart", unit)
+	}
+	return s.launch(ctx, "restart", unit, restart, reset)
+}
+
+// launch starts a unit and watches it for the settle time.
+func (s *services) launch(ctx context.Context, verb, unit string, give order, reset bool) error {
+	if reset {
+		err := s.bus.do(ctx, func(ctx context.Context, l *link) error { return l.systemd.ResetFailedUnitContext(ctx, unit) })
+		if err != nil && errorName(err) != "org.freedesktop.systemd1.NoSuchUnit" {
+			return busFault("reset", unit, err)
+		}
+	}
+	if err := s.job(ctx, verb, unit, give); err != nil {
+		return err
+	}
+	return s.watch(ctx, verb, unit)
+}
+
+// watch looks at a unit whose start is done until the settle time is over. It looks only
+// when systemd says that something about it changed, and at both ends.
+func (s *services) watch(ctx context.Context, verb, unit string) error {
+	var changed <-chan struct{}
+	over := time.NewTimer(s.settle)
+	defer over.Stop()
+	if l, err := s.bus.link(ctx); err == nil {
+		path := unitPath(unit)
+		heard, stop, err := l.listen(ctx, func(s *dbus.Signal) string {
+			if s.Path == path && s.Name == propertiesChanged {
+				return unit
+			}
+			return ""
+		}, matchUnit(unit))
+		if err == nil {
+			defer stop()
+			changed = heard.C
+		}
+	}
+	first, err := s.ask(ctx, unit)
+	for now, last := first, false; ; {
+		if err != nil {
+			return err
+		}
+		if err := now.ended(verb, unit, first, last); err != nil {
+			return err
+		}
+		if last || now.Type == "oneshot" {
+			return nil
+		}
+		select {
+		case _, ok := <-changed:
+			if !ok {
+				changed = nil // the connection broke; the end will tell
+			}
+		case <-over.C:
+			last = true
+		case <-ctx.Done():
+			return topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot watch %s after its start: %v", unit, ctx.Err())
+		}
+		now, err = s.ask(ctx, unit)
+	}
+}
+
+// ended is a fault if a unit that was started does not run any more, or not the same
+// run of it. What stops just now is judged when it has stopped, or at the last look.
+func (u unitState) ended(verb, unit string, first unitState, last bool) error {
+	again := u.Restarts > first.Restarts || u.Invocation != first.Invocation
+	switch {
+	case u.Result == "start-limit-hit":
+		return startLimit(verb, unit)
+	case u.Active == "deactivating" && !last && !again:
+		return nil
+	case (u.Active == "active" || u.Active == "reloading" || u.Active == "refreshing") && !again:
+		return nil
+	case u.Type == "oneshot" && u.Active == "inactive" && u.Result == "success":
+		return nil
+	case u.Active == "activating" && u.Type == "oneshot" && !again:
+		return nil
+	}
+	return topology.Faultf(topology.CodeExited, "%s started and ended at once: result %s, exit code %d, %d restarts; journalctl -u %s has its words",
+		unit, u.Result, u.ExitCode, u.Restarts, unit)
+}
+
+// Stop stops a unit, also one that is still starting.
+func (s *services) Stop(ctx context.Context, unit string) error {
+	u, err := s.observe(ctx, unit)
+	if err != nil {
+		return err
+	}
+	if u.Active == "inactive" || u.Active == "failed" {
+		if u.Load == topology.NotFound {
+			return u.usable("stop", unit)
+		}
+		return nil
+	}
+	return s.job(ctx, "stop", unit, stop)
+}

@@ -1,0 +1,101 @@
+// Package pi is a Raspberry Pi, or any Linux machine with systemd: files of the
+// kernel, services of systemd, containers of podman under systemd (Quadlet), and the
+// host name of hostnamed. What it leaves behind is native: the usual tools show it and
+// manage it, and it goes on without the program that made it.
+//
+// A part that the machine lacks answers with a fault, topology.CodeUnavailable, whose
+// text says what is missing; the other parts work. Connections are made when they are
+// first needed and made again when they break.
+//
+// The package does not know what a score is, decides nothing, and keeps no books: marks
+// on the things themselves are all it remembers.
+package pi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// Options of a Device. The zero value is the running machine.
+type Options struct {
+	// Root is a directory that holds the file tree of a machine that does not run, such
+	// as a mounted image. Paths are below it, accounts are its own, and no link leads out
+	// of it. Services, containers and the host name are unavailable then.
+	Root string
+
+	// Settle is how long Start, Restart and Run watch what they started. Default: 1 s.
+	Settle time.Duration
+
+	// MaxAge is how long what podman said about a container is believed while the service
+	// manager reports no change. It bounds how late a change that podman alone knows, such
+	// as a pause, is seen. Default: 5 min.
+	MaxAge time.Duration
+}
+
+// Device is the machine. Its methods may be called from several goroutines at once.
+type Device struct {
+	files      *files
+	services   *services
+	containers *containers
+	host       *host
+	events     *events
+}
+
+var _ interface {
+	topology.HasFiles
+	topology.HasServices
+	topology.HasContainers
+	topology.HasHost
+	topology.HasEvents
+} = (*Device)(nil)
+
+// Open returns the device. It fails only if the file tree itself cannot be opened. The
+// values of ctx are kept, its end is not: a device lives until Close.
+func Open(ctx context.Context, o Options) (*Device, error) {
+	if o.Settle <= 0 {
+		o.Settle = time.Second
+	}
+	if o.MaxAge <= 0 {
+		o.MaxAge = 5 * time.Minute
+	}
+	t, err := openTree(o.Root)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the file tree of the device: %w", err)
+	}
+	b := newBus(context.WithoutCancel(ctx), o.Root != "")
+	r := newReloader(b)
+	f := &files{tree: t, accounts: newAccounts(t), changed: r.mark}
+	s := &services{bus: b, files: f, reload: r, settle: o.Settle}
+	return &Device{
+		files:      f,
+		services:   s,
+		containers: newContainers(s, o.MaxAge),
+		host:       &host{b},
+		events:     &events{bus: b, root: o.Root},
+	}, nil
+}
+
+// Close ends all connections. Calls that are under way return with a fault.
+func (d *Device) Close() error {
+	d.services.bus.close()
+	d.containers.podman.close()
+	return d.files.tree.close()
+}
+
+// Files is the file system.
+func (d *Device) Files() topology.Files { return d.files }
+
+// Services is systemd.
+func (d *Device) Services() topology.Services { return d.services }
+
+// Containers is podman, under systemd.
+func (d *Device) Containers() topology.Containers { return d.containers }
+
+// Host is the host name.
+func (d *Device) Host() topology.Host { return d.host }
+
+// Events tells about changes of files, units, containers and the host name.
+func (d *Device) Events() topology.Events { return d.events }

@@ -1,0 +1,245 @@
+package pi
+
+import (
+	"context"
+	"errors"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// Run writes the definition of a container and has systemd start it.
+func (c *containers) Run(ctx context.Context, cfg topology.ContainerConfig) error {
+	if err := checkContainer(cfg.Name); err != nil {
+		return err
+	}
+	if cfg.Mark == "" {
+		return topology.Faultf(topology.CodeInvalid, "container %s needs a mark: without one it would be foreign", cfg.Name)
+	}
+	if err := c.available(ctx); err != nil {
+		return err
+	}
+	text, err := quadlet(cfg)
+	if err != nil {
+		return err
+	}
+	if err := c.ours(ctx, cfg.Name); err != nil {
+		return err
+	}
+	if digest, err := c.podman.digest(ctx, cfg.Image); err != nil {
+		return err
+	} else if digest == "" {
+		return topology.Faultf(topology.CodeImage, "the image %s is not here; it is fetched before the container is touched", cfg.Image)
+	}
+	if err := dryRun(ctx, cfg.Name, text); err != nil {
+		return err
+	}
+	defer c.forgetLook(cfg.Name)
+	if err := c.define(ctx, cfg, text); err != nil {
+		return err
+	}
+	unit := cfg.Name + ".service"
+	err = c.launch(ctx, "start", unit, restart, true)
+	if f, ok := errors.AsType[*topology.Fault](err); ok && f.Code == topology.CodeJobFailed {
+		return c.recover(ctx, cfg, err)
+	}
+	return err
+}
+
+// define puts the definition in place and has systemd load it. If systemd gets no unit
+// from it, the old definition is back when define returns.
+func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, text []byte) error {
+	p := quadletDir + cfg.Name + ".container"
+	write := func(text []byte, mark topology.Mark) error {
+		return c.files.WriteFile(ctx, topology.FileWrite{Path: p, Content: text, Mode: 0o644, Owner: "0", Group: "0", Mark: mark})
+	}
+	now, err := c.files.File(ctx, p)
+	if err != nil {
+		return err
+	}
+	var old []byte
+	if now.Type == topology.Regular {
+		if old, err = c.files.Content(ctx, p, 1<<20); err != nil {
+			return err
+		}
+	}
+	if now.SHA256 != textDigest(text) {
+		if err := write(text, cfg.Mark); err != nil {
+			return err
+		}
+	}
+	u, err := c.observe(ctx, cfg.Name+".service")
+	if err != nil {
+		return err
+	}
+	if u.Load == topology.Loaded && u.sourcePath == p {
+		return nil
+	}
+	if now.Type == topology.Regular {
+		err = write(old, now.Mark)
+	} else {
+		err = c.files.RemoveFile(ctx, p)
+	}
+	if err == nil {
+		err = c.reload.settle(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if u.Load == topology.Masked {
+		return masked("start", cfg.Name+".service")
+	}
+	return topology.Faultf(topology.CodeDefinition, "systemd made no unit of the definition of container %s: it is %s, from %q; the old definition is back",
+		cfg.Name, u.Load, u.Source)
+}
+
+// ours refuses to touch a container, a unit or a definition of somebody else. Marks
+// decide, not names.
+func (c *containers) ours(ctx context.Context, name string) error {
+	u, err := c.unit(ctx, name)
+	if err != nil {
+		return err
+	}
+	p := quadletDir + name + ".container"
+	switch {
+	case u.Load == topology.Masked && u.Definition.Type == topology.Absent:
+		return masked("start", name+".service")
+	case u.Load == topology.Loaded && u.sourcePath != p:
+		return topology.Faultf(topology.CodeForeign, "the unit %s.service is defined by %s already; choose another name for the container", name, u.Source)
+	case u.Definition.Type != topology.Absent && u.Definition.Type != topology.Regular:
+		return topology.Faultf(topology.CodeNotRegular, "%s is a %s, not a regular file", p, u.Definition.Type)
+	case u.Definition.Type == topology.Regular && u.Definition.Mark == "":
+		// A file system without extended attributes has no marks; the text has one.
+		text, err := c.files.Content(ctx, p, 1<<20)
+		if err != nil {
+			return err
+		}
+		if parseDefinition(text).mark == "" {
+			return topology.Faultf(topology.CodeForeign, "%s was written by somebody else; adopt it, or choose another name", p)
+		}
+	}
+	found, err := c.podman.inspect(ctx, name)
+	if err != nil || found == nil {
+		return err
+	}
+	if found.Config == nil || found.Config.Labels[ownerLabel] == "" {
+		return topology.Faultf(topology.CodeForeign, "the name %s is taken by container %.12s, which was made by somebody else; adopt it, remove it, or choose another name",
+			name, found.ID)
+	}
+	return nil
+}
+
+// recover finds out why podman did not start a container, cures what can be cured
+// without asking anybody, and tries once more.
+func (c *containers) recover(ctx context.Context, cfg topology.ContainerConfig, failure error) error {
+	unit := cfg.Name + ".service"
+	left, err := c.podman.inspect(ctx, cfg.Name)
+	if err != nil {
+		return errors.Join(failure, err)
+	}
+	if left != nil {
+		// One that hangs between two states: stop, start and kill are all refused.
+		if left.Config == nil || left.Config.Labels[ownerLabel] == "" {
+			return failure
+		}
+		if err := c.podman.removeContainer(ctx, left.ID); err != nil {
+			return topology.Faultf(topology.FaultOf(err).Code, "%v; the old container is stuck (%s): %v", failure, stateOf(left), err)
+		}
+	} else {
+		why := c.podman.try(ctx, cfg.Image)
+		if why == nil || topology.FaultOf(why).Code != topology.CodeImageStore {
+			return failure
+		}
+		if err := c.podman.renew(ctx, cfg.Image); err != nil {
+			return err
+		}
+	}
+	err = c.launch(ctx, "start", unit, restart, true)
+	if err != nil && left == nil {
+		if why := c.podman.try(ctx, cfg.Image); why != nil {
+			return topology.Faultf(topology.CodeImageStore, "the image store is damaged; %s was removed and fetched again, and still: %v; podman system check --repair may help", cfg.Image, why)
+		}
+	}
+	return err
+}
+
+func stateOf(c *container.InspectResponse) string {
+	if c.State == nil {
+		return "unknown"
+	}
+	return string(c.State.Status)
+}
+
+// try makes a container of an image, looks into it, which mounts its layers, and removes
+// it again. It returns what podman has against it.
+func (p *podman) try(ctx context.Context, image string) error {
+	var id string
+	err := p.call(ctx, p.limit, func(ctx context.Context, api *client.Client) error {
+		r, err := api.ContainerCreate(ctx, client.ContainerCreateOptions{Config: &container.Config{Image: image, Cmd: []string{"/"}}})
+		id = r.ID
+		return err
+	})
+	if err == nil {
+		err = p.call(ctx, p.limit, func(ctx context.Context, api *client.Client) error {
+			_, err := api.ContainerStatPath(ctx, id, client.ContainerStatPathOptions{Path: "/"})
+			return err
+		})
+		if rerr := p.removeContainer(ctx, id); err == nil {
+			err = rerr
+		}
+	}
+	if err != nil {
+		return podmanFault("use image "+image, err)
+	}
+	return nil
+}
+
+// Restart starts a container again, as it is defined.
+func (c *containers) Restart(ctx context.Context, name string) error {
+	if err := checkContainer(name); err != nil {
+		return err
+	}
+	if err := c.available(ctx); err != nil {
+		return err
+	}
+	defer c.forgetLook(name)
+	return c.services.Restart(ctx, name+".service", true)
+}
+
+// RemoveContainer stops a container, and removes it and its definition.
+func (c *containers) RemoveContainer(ctx context.Context, name string) error {
+	if err := checkContainer(name); err != nil {
+		return err
+	}
+	if err := c.available(ctx); err != nil {
+		return err
+	}
+	if err := c.ours(ctx, name); err != nil {
+		return err
+	}
+	defer c.forgetLook(name)
+	unit := name + ".service"
+	u, err := c.observe(ctx, unit)
+	if err != nil {
+		return err
+	}
+	if u.Load != topology.NotFound && u.Active != "inactive" && u.Active != "failed" {
+		if err := c.job(ctx, "stop", unit, stop); err != nil {
+			return err
+		}
+	}
+	if err := c.files.RemoveFile(ctx, quadletDir+name+".container"); err != nil {
+		return err
+	}
+	if err := c.reload.settle(ctx); err != nil {
+		return err
+	}
+	c.forget(ctx, unit)
+	left, err := c.podman.inspect(ctx, name)
+	if err != nil || left == nil {
+		return err
+	}
+	return c.podman.removeContainer(ctx, left.ID)
+}

@@ -1,0 +1,195 @@
+package pi
+
+import (
+	"context"
+	"encoding/hex"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// unitDir is where definitions of manifests live.
+const unitDir = "/etc/systemd/system/"
+
+// services is systemd.
+type services struct {
+	bus    *bus
+	files  *files
+	reload *reloader
+	settle time.Duration
+}
+
+// Service returns the state of a unit.
+func (s *services) Service(ctx context.Context, unit string) (topology.ServiceState, error) {
+	u, err := s.observe(ctx, unit)
+	if err != nil {
+		return topology.ServiceState{}, err
+	}
+	st := u.ServiceState
+	if st.Definition, err = s.files.File(ctx, unitDir+unit); err != nil {
+		return topology.ServiceState{}, err
+	}
+	return st, nil
+}
+
+// observe returns what systemd knows of a unit, after what is on disk was loaded.
+func (s *services) observe(ctx context.Context, unit string) (unitState, error) {
+	if err := checkUnit(unit); err != nil {
+		return unitState{}, err
+	}
+	if err := s.reload.settle(ctx); err != nil {
+		return unitState{}, err
+	}
+	u, err := s.ask(ctx, unit)
+	if err != nil || !u.stale {
+		return u, err
+	}
+	// Somebody changed the definition and did not reload. A unit that stays stale, for
+	// whatever reason, costs no reload on every look.
+	if !s.reload.worthwhile(unit) {
+		return u, nil
+	}
+	s.reload.need()
+	if err := s.reload.settle(ctx); err != nil {
+		return unitState{}, err
+	}
+	u, err = s.ask(ctx, unit)
+	s.reload.helped(unit, err != nil || !u.stale)
+	return u, err
+}
+
+// checkUnit refuses names that systemd would not take, before it is asked.
+func checkUnit(unit string) error {
+	ok := len(unit) <= 255 && strings.LastIndexByte(unit, '.') > 0 && path.Base(unit) == unit
+	for i := 0; ok && i < len(unit); i++ {
+		c := unit[i]
+		ok = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(":-_.\\@", c) >= 0
+	}
+	if !ok || strings.Contains(unit, "@.") {
+		return topology.Faultf(topology.CodeInvalid, "%q is not the name of a unit, such as kiosk.service", unit)
+	}
+	return nil
+}
+
+// unitState is a unit as systemd has it.
+type unitState struct {
+	topology.ServiceState
+	sourcePath string // the file a generator made it from
+	stale      bool   // what is on disk is not what is loaded
+	job        uint32 // 0: none
+}
+
+func (s *services) ask(ctx context.Context, unit string) (unitState, error) {
+	var u unitState
+	err := s.bus.do(ctx, func(ctx context.Context, l *link) (err error) {
+		// The state of the unit file is asked for by itself: the property of the unit is
+		// as old as the last reload. Both questions travel together.
+		manager := l.calls.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
+		file := manager.GoWithContext(ctx, "org.freedesktop.systemd1.Manager.GetUnitFileState", 0, make(chan *dbus.Call, 1), unit)
+		if u, err = query(ctx, l, unit); err != nil {
+			return err
+		}
+		<-file.Done
+		if file.Err != nil && transient(file.Err) {
+			return file.Err
+		}
+		u.Enabled = ""
+		if file.Err == nil && u.Load != topology.NotFound {
+			return file.Store(&u.Enabled)
+		}
+		return nil
+	})
+	if err != nil {
+		return unitState{}, busFault("read", unit, err)
+	}
+	return u, nil
+}
+
+// query asks for all properties of a unit at once. A unit that is not loaded is loaded
+// by the question, and dropped again if it is idle.
+func query(ctx context.Context, l *link, unit string) (unitState, error) {
+	var p properties
+	err := l.calls.Object("org.freedesktop.systemd1", unitPath(unit)).
+		CallWithContext(ctx, "org.freedesktop.DBus.Properties.GetAll", 0, "").Store(&p)
+	if err != nil {
+		return unitState{}, err
+	}
+	u := unitState{
+		ServiceState: topology.ServiceState{
+			Load: p.text("LoadState"), Active: p.text("ActiveState"), Sub: p.text("SubState"),
+			Type: p.text("Type"), MainPID: int(p.number("MainPID")), Restarts: uint32(p.number("NRestarts")), Result: p.text("Result"),
+			ExitCode: exitCode(p.number("ExecMainCode"), p.number("ExecMainStatus")),
+			Source:   p.text("FragmentPath"),
+		},
+		sourcePath: p.text("SourcePath"),
+	}
+	if !strings.HasSuffix(unit, ".service") {
+		u.Type = "" // Type= of a mount is its file system
+	}
+	u.Remain, _ = p["RemainAfterExit"].Value().(bool)
+	u.stale, _ = p["NeedDaemonReload"].Value().(bool)
+	u.Overrides, _ = p["DropInPaths"].Value().([]string)
+	if len(u.Overrides) == 0 {
+		u.Overrides = nil
+	}
+	if id, _ := p["InvocationID"].Value().([]byte); len(id) > 0 {
+		u.Invocation = hex.EncodeToString(id)
+	}
+	stamp := map[string]string{
+		"active": "ActiveEnterTimestamp", "reloading": "ActiveEnterTimestamp", "refreshing": "ActiveEnterTimestamp",
+		"inactive": "InactiveEnterTimestamp", "failed": "InactiveEnterTimestamp", "maintenance": "InactiveEnterTimestamp",
+		"activating": "InactiveExitTimestamp", "deactivating": "ActiveExitTimestamp",
+	}[u.Active]
+	if us := p.number(stamp); us > 0 {
+		u.Since = time.UnixMicro(us)
+	}
+	if job, _ := p["Job"].Value().([]any); len(job) > 0 {
+		u.job, _ = job[0].(uint32)
+	}
+	return u, nil
+}
+
+// exitCode is the status of a process, as a shell gives it: 128 and the signal for one
+// that was killed.
+func exitCode(code, status int64) int {
+	if code == 2 || code == 3 { // CLD_KILLED, CLD_DUMPED
+		return 128 + int(status)
+	}
+	return int(status)
+}
+
+type properties map[string]dbus.Variant
+
+func (p properties) text(name string) string {
+	s, _ := p[name].Value().(string)
+	return s
+}
+
+func (p properties) number(name string) int64 {
+	switch v := p[name].Value().(type) {
+	case int32:
+		return int64(v)
+	case uint32:
+		return int64(v)
+	case uint64:
+		return int64(v)
+	}
+	return 0
+}
+
+// usable says why nothing can be done with a unit.
+func (u unitState) usable(verb, unit string) error {
+	switch u.Load {
+	case topology.Loaded, "merged":
+		return nil
+	case topology.NotFound:
+		return topology.Faultf(topology.CodeInvalid, "cannot %s %s: there is no such unit", verb, unit)
+	case topology.Masked:
+		return masked(verb, unit)
+	}
+	return topology.Faultf(topology.CodeDefinition, "cannot %s %s: systemd does not accept its definition (%s); systemd-analyze verify %s says why", verb, unit, u.Load, unit)
+}
