@@ -18,7 +18,7 @@ func fiftyScores() []byte {
 		case 0, 1:
 			fmt.Fprintf(&b, `{"kind":"file","id":"conf-%d","spec":{"path":"/etc/kiosk/conf.d/%02d.conf","mode":"0644","owner":"root","group":"root","content":"`, i, i)
 			for line := range 12 {
-				fmt.Fprintf(&b, `option_%d_%d = value-%x\n`, i, line, (i+7)*(line+3)*2654435761%1000003)
+				fmt.Fprintf(&b, `option_%d_%d = value-%x\n`, i, line, (i+7)*(line+3)*7919%10007)
 			}
 			b.WriteString(`"}}`)
 		case 2, 3:
