@@ -227,6 +227,16 @@ func (d *Device) RunByHand(name, image string) {
 	})
 }
 
+// Config is what a container was made from.
+func (d *Device) Config(name string) (c topology.ContainerConfig) {
+	d.hands(func() {
+		if k := d.containers[name]; k != nil {
+			c = k.config
+		}
+	})
+	return c
+}
+
 // SetHealth changes what a container says of itself.
 func (d *Device) SetHealth(name, health string) {
 	d.hands(func() {

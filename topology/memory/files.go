@@ -78,6 +78,11 @@ func (d *Device) lookup(p string) (*inode, error) {
 	if !path.IsAbs(p) || p != path.Clean(p) || strings.ContainsRune(p, 0) {
 		return nil, topology.Faultf(topology.CodeInvalid, "path %q is not absolute and clean", p)
 	}
+	for part := range strings.SplitSeq(p, "/") {
+		if len(part) > 255 {
+			return nil, topology.Faultf(topology.CodeInvalid, "%q is too long for a name", part)
+		}
+	}
 	for i, c := range p {
 		if c != '/' || i == 0 {
 			continue

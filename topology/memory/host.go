@@ -2,9 +2,12 @@ package memory
 
 import (
 	"context"
+	"regexp"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
+
+var hostRE = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,62}[A-Za-z0-9])?$`)
 
 type host struct{ d *Device }
 
@@ -21,7 +24,7 @@ func (h host) SetHostname(ctx context.Context, name string) error {
 	if err := h.d.control.call(ctx, OpSetHostname, "hostname"); err != nil {
 		return err
 	}
-	if name == "" || len(name) > 64 {
+	if !hostRE.MatchString(name) {
 		return topology.Faultf(topology.CodeInvalid, "the device refuses the host name %q", name)
 	}
 	h.d.mu.Lock()

@@ -1,0 +1,80 @@
+package conform
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// An EventBench tells about changes of files.
+type EventBench struct {
+	FileBench
+	Events topology.Events
+}
+
+// Events is the suite of what tells about changes. A device may miss some by contract;
+// these it may not, or drift is found by the slow safety pass only.
+func Events(t *testing.T, bench func(*testing.T) EventBench) { suite(t, bench, eventTests) }
+
+// watch starts to watch, and returns where changes arrive.
+func (b EventBench) watch(t *testing.T, resources ...topology.Resource) <-chan topology.Resource {
+	ctx, cancel := context.WithCancel(t.Context())
+	seen, done := make(chan topology.Resource, 1000), make(chan error, 1)
+	go func() { done <- b.Events.Watch(ctx, resources, func(r topology.Resource) { seen <- r }) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(patience):
+			t.Error("a watch goes on although its context has ended")
+		}
+	})
+	return seen
+}
+
+// told does something until a change of r arrives: the first of its kind may come
+// before the watch has begun.
+func told(t *testing.T, seen <-chan topology.Resource, r topology.Resource, do func() error) {
+	t.Helper()
+	deadline, tick := time.After(patience), time.NewTicker(200*time.Millisecond)
+	defer tick.Stop()
+	for {
+		hands(t, do())
+		select {
+		case got := <-seen:
+			if got == r {
+				return
+			}
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("nobody told that %s has changed", r)
+		}
+	}
+}
+
+var eventTests = []test[EventBench]{
+	{"file", func(t *testing.T, b EventBench) {
+		p := b.path("d/f")
+		b.write(t, topology.FileWrite{Path: p, Content: []byte("x"), Mode: 0o644})
+		r, other := topology.Resource("file:"+p), topology.Resource("file:"+b.path("d/not-there-yet"))
+		seen := b.watch(t, r, other)
+		told(t, seen, r, func() error { return b.Hands.Put(p, "edited", 0o644) })
+		told(t, seen, r, func() error { return b.Files.WriteFile(t.Context(), topology.FileWrite{Path: p, Mode: 0o644}) })
+		told(t, seen, other, func() error { return b.Hands.Put(b.path("d/not-there-yet"), "new", 0o644) })
+		told(t, seen, r, func() error {
+			if err := b.Files.RemoveFile(t.Context(), p); err != nil {
+				return err
+			}
+			return b.Hands.Put(p, "back", 0o644)
+		})
+	}},
+	{"directory that is made later", func(t *testing.T, b EventBench) {
+		p := b.path("later/f")
+		seen := b.watch(t, topology.Resource("file:"+p))
+		told(t, seen, topology.Resource("file:"+p), func() error {
+			return b.Files.WriteFile(t.Context(), topology.FileWrite{Path: p, Content: []byte("x"), Mode: 0o644})
+		})
+	}},
+}
