@@ -10,6 +10,7 @@ import (
 	"github.com/continuo-fleet/continuo/internal/wire"
 )
 
+// What a device would need to turn JetStream against others, and the wildcards.
 func TestDeviceHasNoAPI(t *testing.T) { // X41
 	s := natstest.Start(t, pi1, pi10)
 	nc := s.ConnectDevice(pi1, quiet)
@@ -40,6 +41,8 @@ func TestDeviceHasNoAPI(t *testing.T) { // X41
 	}
 }
 
+// A reply subject is where the server or a privileged service publishes for the device. It must stay in the account of
+// devices, so that nothing is stored for another device.
 func TestHostileReplySubject(t *testing.T) {
 	s := natstest.Start(t, pi1, pi10)
 	operator, device := s.ConnectOperator(), s.ConnectDevice(pi1)
@@ -94,6 +97,7 @@ func TestHostileReplySubject(t *testing.T) {
 	}
 }
 
+// What a message header could do to the statuses of others.
 func TestHostileHeaders(t *testing.T) {
 	s := natstest.Start(t, pi1, pi10)
 	device, other := s.ConnectDevice(pi1), s.ConnectDevice(pi10)

@@ -10,6 +10,7 @@ import (
 	"testing"
 )
 
+// A field that this version does not know stays what was signed, from frame to file and back.
 func TestUnknownStatementFieldSurvives(t *testing.T) { // S27, S28, H29
 	e, err := SealEnvelope(statement(), []byte("x"), signer(t, 'a'))
 	if err != nil {
@@ -100,6 +101,7 @@ func TestDSSE(t *testing.T) {
 	}
 }
 
+// The pre-authentication encoding is DSSE's, byte by byte, so that other tools can check a file.
 func TestPreAuth(t *testing.T) {
 	want := fmt.Sprintf("DSSEv1 %d %s %d %s", len(StatementType), StatementType, 5, "hello")
 	if got := string(preAuth([]byte("hello"))); got != want {

@@ -18,8 +18,6 @@ var (
 	dev2 = Device{"main", "pi-10"}
 )
 
-// signer gives the same key for the same letter, so that goldens have signatures.
-// keySet trusts the letters' keys for the kinds.
 func statement() Statement {
 	return Statement{
 		Kind: KindDevice, Audience: dev1.String(), Name: "kiosk", Generation: 7, Epoch: 1,
@@ -324,6 +322,3 @@ func TestMark(t *testing.T) { // H36, case 132
 		})
 	}
 }
-
-// A field that this version does not know stays what was signed, from frame to file and back.
-// The pre-authentication encoding is DSSE's, byte by byte, so that other tools can check a file.

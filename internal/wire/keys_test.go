@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
+// signer gives the same key for the same letter, so that goldens have signatures.
 func signer(t testing.TB, letter byte) nkeys.KeyPair {
 	t.Helper()
 	kp, err := nkeys.FromRawSeed(nkeys.PrefixByteAccount, bytes.Repeat([]byte{letter}, 32))
@@ -26,6 +27,7 @@ func publicKey(t testing.TB, kp nkeys.KeyPair) string {
 	return s
 }
 
+// keySet trusts the letters' keys for the kinds.
 func keySet(t testing.TB, letters string, kinds ...Kind) KeySet {
 	t.Helper()
 	var keys []TrustedKey

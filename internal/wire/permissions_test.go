@@ -99,7 +99,6 @@ func isShared(subject string) bool {
 	return false
 }
 
-// What a device would need to turn JetStream against others, and the wildcards.
 // Each line of the device view, from the device to where it ends in the control account and back.
 func TestImportsLeadWhereTheySay(t *testing.T) {
 	s := natstest.Start(t, pi1, pi10)
@@ -202,9 +201,6 @@ func TestImportsLeadWhereTheySay(t *testing.T) {
 	}
 }
 
-// A reply subject is where the server or a privileged service publishes for the device. It must stay in the account of
-// devices, so that nothing is stored for another device.
-// What a message header could do to the statuses of others.
 // Roles of the control account stay apart where the bucket can keep them apart.
 func TestRoles(t *testing.T) {
 	document, class, approval, root := wire.DesiredSubject(wire.DeviceKey(pi1)), wire.DesiredSubject(wire.ClassKey("edge")), wire.DesiredSubject(wire.ApprovalKey(pi1)), wire.DesiredSubject(wire.RootKey(1))
