@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"maps"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -138,6 +139,72 @@ func cutAtRecord(name string, was, is []byte) bool {
 	}
 	holes, torn := frames(is[headSize:], func(uint64, []byte) {})
 	return holes == 0 && !torn
+}
+
+// Two files are damaged at once: it still knows everything or says that it may
+// not, whatever the two are.
+func TestEveryDamageOfTwoFiles(t *testing.T) {
+	ops := script()
+	coarse := []string{"deleted", "empty", "half", "all but one byte", "zeros", "head bit 17", "body bit 60"}
+	n := 0
+	for _, age := range []int{3, 8, len(ops)} {
+		files, knew := lived(t, ops[:age])
+		names := sortedKeys(files)
+		for i, one := range names {
+			for _, two := range names[:i] {
+				if strings.HasPrefix(one+two, backupFolder) || strings.HasPrefix(two, backupFolder) {
+					continue
+				}
+				first, second := damages(one, files[one]), damages(two, files[two])
+				for _, a := range coarse {
+					for _, b := range coarse {
+						n++
+						m := memOf(files)
+						m.Put(one, first[a])
+						m.Put(two, second[b])
+						s, rec := openMem(t, m)
+						got, at := view(t, s), fmt.Sprintf("age %d, %s: %s, %s: %s", age, one, a, two, b)
+						if got != knew && !rec.Lost() {
+							t.Fatalf("%s: knows less and says %v\n%s\nknew\n%s", at, rec.Findings, got, knew)
+						}
+						must(t, s.Repair())
+						again, _ := openMem(t, m.Crash(LoseAll))
+						if told := view(t, again); told != got {
+							t.Fatalf("%s: told\n%s\nand after repair\n%s", at, got, told)
+						}
+					}
+				}
+			}
+		}
+	}
+	if n < 1000 {
+		t.Errorf("only %d pairs", n)
+	}
+}
+
+// A record whose sync failed is whole in the old journal. It was refused, so
+// it must not come back when the old journal is needed.
+func TestRefusedRecordStaysRefused(t *testing.T) {
+	m := NewMem()
+	s, _ := mustOpen(t, m)
+	must(t, s.Record(apply(entry("a", "m", 1))))
+	m.Fault = func(st Step) error {
+		if st.Op == "sync" {
+			return syscall.EIO
+		}
+		return nil
+	}
+	if err := s.Record(apply(entry("b", "m", 1))); !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	m.Fault = nil
+	must(t, s.Record(apply(entry("c", "m", 1))))
+	must(t, s.Close())
+	m.Put(ledgerFile(s.slot), []byte{})
+	s, rec := mustOpen(t, m)
+	if e := s.Entries(); len(e) != 2 || e[0].Score != "a" || e[1].Score != "c" || rec.Lost() {
+		t.Errorf("entries %v, findings %v", e, rec.Findings)
+	}
 }
 
 // Whatever single file of a ledger is lost, the rest makes up for it.
