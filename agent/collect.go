@@ -48,7 +48,8 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 	q := authority.Question{
 		Preset: score.Converge, Cause: interpret.CauseAbsent, Effect: interpret.Remove,
 		Partial: !p.plan.intent.Assignment.Spec.Complete || !whole, Uncertain: p.Uncertain, Blocked: p.blocked,
-		Brake: removals > max(brakeRemovals, owned/brakeFraction),
+		// an assignment without any score is what a failed template or an empty repository gives
+		Brake: removals > max(brakeRemovals, owned/brakeFraction) || p.plan.intent.Assignment.Spec.Scores == 0,
 	}
 	var left []interpret.Orphan
 	for _, e := range slices.Backward(orphans) {

@@ -1,0 +1,158 @@
+package agent_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/interpret/standard"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology/memory"
+)
+
+// A rig is a device in memory with an agent's runner and books.
+type rig struct {
+	t      *testing.T
+	dev    *memory.Device
+	disk   *store.Mem
+	store  *store.Store
+	lost   store.Recovered
+	runner *agent.Runner
+}
+
+func newRig(t *testing.T) *rig {
+	r := &rig{t: t, dev: memory.New(), disk: store.NewMem()}
+	r.start()
+	return r
+}
+
+// start opens the books as a new process does.
+func (r *rig) start() {
+	r.t.Helper()
+	s, rec, err := store.Open(r.disk, store.Options{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.store, r.lost = s, rec
+	r.runner = &agent.Runner{Table: standard.Bind(r.dev), Store: s, Files: r.dev.Files(), Uncertain: rec.Lost()}
+}
+
+// restart kills the agent, keeping what is durable, and starts another.
+func (r *rig) restart() {
+	r.t.Helper()
+	r.disk = r.disk.Crash(store.LoseAll)
+	r.start()
+}
+
+func (r *rig) apply(in agent.Intent) interpret.DeviceStatus {
+	r.t.Helper()
+	st, err := r.runner.Apply(r.t.Context(), in)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return st
+}
+
+func manifest(name string, scores ...score.Score) score.Manifest {
+	return score.Manifest{
+		APIVersion: score.APIVersion, Kind: score.ManifestKind, Metadata: score.Metadata{Name: name, Generation: 1},
+		Spec: score.ManifestSpec{Target: score.Target{Device: "pi-1"}, Policy: score.Policy{Preset: score.Converge}, Scores: scores},
+	}
+}
+
+func intent(generation uint64, ms ...score.Manifest) agent.Intent {
+	a := score.Assignment{APIVersion: score.APIVersion, Kind: score.AssignmentKind, Metadata: score.Metadata{Name: "pi-1", Generation: generation},
+		Spec: score.AssignmentSpec{Complete: true, Manifests: ms}}
+	for _, m := range ms {
+		a.Spec.Scores += len(m.Spec.Scores)
+	}
+	body, err := score.Encode(a)
+	if err != nil {
+		panic(err)
+	}
+	sum := sha256.Sum256(body)
+	return agent.Intent{Assignment: a, Generation: generation, Digest: hex.EncodeToString(sum[:]), Envelope: body}
+}
+
+// open reads what intent made, as natslink reads a signed envelope.
+func open(body []byte) (agent.Intent, error) {
+	var a score.Assignment
+	if err := score.Decode(body, &a); err != nil {
+		return agent.Intent{}, err
+	}
+	sum := sha256.Sum256(body)
+	return agent.Intent{Assignment: a, Generation: a.Metadata.Generation, Digest: hex.EncodeToString(sum[:]), Envelope: body}, nil
+}
+
+func file(id score.ID, path, content string, after ...score.ID) score.Score {
+	return score.Score{ID: id, After: after, Spec: score.File{Path: path, Content: content, Mode: 0o644}}
+}
+
+func service(id score.ID, unit string, restartOn ...score.ID) score.Score {
+	return score.Score{ID: id, Spec: score.Service{
+		Unit: unit, Enabled: new(true), State: score.Running, RestartOn: restartOn,
+		UnitFile: "[Service]\nExecStart=/usr/bin/" + unit + "\n\n[Install]\nWantedBy=multi-user.target\n",
+	}}
+}
+
+func container(id score.ID, name string) score.Score {
+	return score.Score{ID: id, Spec: score.Container{Name: name, Image: "localhost/app:1", Restart: score.RestartAlways}}
+}
+
+// outcomes writes a status as "manifest/score=outcome/code …".
+func outcomes(st interpret.DeviceStatus) string {
+	s := ""
+	for _, m := range st.Manifests {
+		for _, sc := range m.Scores {
+			s += fmt.Sprintf("%s/%s=%s", m.Name, sc.ID, sc.Outcome)
+			if sc.Code != "" {
+				s += "/" + string(sc.Code)
+			}
+			s += " "
+		}
+	}
+	return s
+}
+
+func (r *rig) want(st interpret.DeviceStatus, want string) {
+	r.t.Helper()
+	if got := outcomes(st); got != want+" " {
+		r.t.Fatalf("got  %s\nwant %s\n%+v", got, want, st.Manifests)
+	}
+}
+
+func quiet() *logrus.Entry {
+	l := logrus.New()
+	l.SetOutput(io.Discard)
+	return logrus.NewEntry(l)
+}
+
+// fleetSide is a Link that only remembers.
+type fleetSide struct {
+	handler   chan agent.Handler
+	reported  chan interpret.DeviceStatus
+	onConnect func()
+}
+
+func newFleetSide() *fleetSide {
+	return &fleetSide{make(chan agent.Handler, 1), make(chan interpret.DeviceStatus, 1000), func() {}}
+}
+
+func (f *fleetSide) Run(ctx context.Context, h agent.Handler) {
+	f.onConnect()
+	f.handler <- h
+	<-ctx.Done()
+}
+
+func (f *fleetSide) Report(_ context.Context, st interpret.DeviceStatus) error {
+	f.reported <- st
+	return nil
+}
