@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -252,8 +253,8 @@ func TestLongPass(t *testing.T) {
 		if st.Phase != interpret.PhaseRunning || st.Generation != 4 || st.ConvergedAt(4) {
 			t.Errorf("while it runs: phase %s, generation %d", st.Phase, st.Generation)
 		}
-		if sup.alive < 2 || sup.ready != 1 {
-			t.Errorf("the supervisor heard ready %d times and alive %d times", sup.ready, sup.alive)
+		if sup.alive.Load() < 2 || sup.ready.Load() != 1 {
+			t.Errorf("the supervisor heard ready %d times and alive %d times", sup.ready.Load(), sup.alive.Load())
 		}
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
@@ -263,10 +264,10 @@ func TestLongPass(t *testing.T) {
 	})
 }
 
-type supervisor struct{ ready, alive int }
+type supervisor struct{ ready, alive atomic.Int32 }
 
-func (s *supervisor) Ready()    { s.ready++ }
-func (s *supervisor) Alive()    { s.alive++ }
+func (s *supervisor) Ready()    { s.ready.Add(1) }
+func (s *supervisor) Alive()    { s.alive.Add(1) }
 func (s *supervisor) Stopping() {}
 
 // A newer intent ends a pass over an older one early (cases 139).
