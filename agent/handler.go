@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent/store"
@@ -86,6 +87,19 @@ func whole(as score.Assignment) string {
 func (a *Agent) Refused(code interpret.Code, message string) {
 	if a.problem(code, message) {
 		a.Log.WithField("code", code).Warn(message)
+		a.republish()
+	}
+}
+
+// Resolved is part of Handler.
+func (a *Agent) Resolved(code interpret.Code) {
+	a.mu.Lock()
+	n := len(a.problems)
+	a.problems = slices.DeleteFunc(a.problems, func(p interpret.Problem) bool { return p.Code == code })
+	gone := len(a.problems) < n
+	a.mu.Unlock()
+	if gone {
+		a.Log.WithField("code", code).Info("resolved")
 		a.republish()
 	}
 }

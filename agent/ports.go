@@ -40,6 +40,9 @@ type Handler interface {
 	// is damaged. It is reported once.
 	Refused(code interpret.Code, message string)
 
+	// Resolved tells that what was reported under a code holds no more.
+	Resolved(code interpret.Code)
+
 	// Control hands over what the signed control envelope says.
 	Control(c Control)
 
