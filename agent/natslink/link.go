@@ -1,0 +1,294 @@
+package natslink
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/internal/wire"
+	"github.com/continuo-fleet/continuo/interpret"
+)
+
+var _ agent.Link = (*Link)(nil)
+
+// pendingLimit is how many bytes of pushed messages may wait for the intake; what comes beyond is dropped, and fetched.
+const pendingLimit = 4 << 20
+
+// A Link is one connection to a fleet.
+type Link struct {
+	o      Options
+	opts   []nats.Option
+	spread *spread
+	h      agent.Handler // set by Run
+
+	fetch chan struct{} // there is a need to fetch
+	beat  chan struct{} // send a heartbeat now
+	check chan struct{} // look whether the last report is still stored
+
+	mu       sync.Mutex
+	nc       *nats.Conn    // nil while there is no connection
+	online   chan struct{} // closed while there is one
+	waiting  map[string]context.CancelCauseFunc
+	denied   map[string]bool // subjects that the server did not allow
+	need     need
+	hint     hint // what the control side said last, as far as it was followed up
+	poll     time.Duration
+	missing  bool // no desired state was found where there was one
+	refused  map[interpret.Code]bool
+	blocked  bool
+	imposter bool // another agent reports as this device
+
+	intake sync.Mutex // one document at a time
+	last   seen
+
+	report reporter
+}
+
+// New returns a link that connects when it is run.
+func New(o Options) (*Link, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	opts, err := o.connectOptions()
+	if err != nil {
+		return nil, err
+	}
+	one := func() chan struct{} { return make(chan struct{}, 1) }
+	l := &Link{
+		o: o, opts: opts, spread: newSpread(o),
+		fetch: one(), beat: one(), check: one(),
+		online: make(chan struct{}), waiting: map[string]context.CancelCauseFunc{}, denied: map[string]bool{},
+		poll: wire.PollBound.Default, refused: map[interpret.Code]bool{},
+	}
+	return l, nil
+}
+
+// Run is part of agent.Link.
+func (l *Link) Run(ctx context.Context, h agent.Handler) {
+	l.h = h
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { l.fetchLoop(ctx) })
+	wg.Go(func() { l.beatLoop(ctx) })
+	wg.Go(func() { l.checkLoop(ctx) })
+	for wait := l.spread.first(); sleep(ctx, wait); wait = l.spread.delay() {
+		l.session(ctx)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return ctx.Err() == nil
+	}
+}
+
+// session connects, and stays connected until ctx ends. The library reconnects by itself; only an answer that it takes
+// for final ends a session before.
+func (l *Link) session(ctx context.Context) {
+	closed, ready := make(chan struct{}), make(chan struct{})
+	opts := append(l.opts[:len(l.opts):len(l.opts)],
+		nats.SetCustomDialer(dialer{ctx}),
+		nats.ReconnectToServer(l.spread.next),
+		nats.ConnectHandler(func(nc *nats.Conn) { <-ready; l.connected(nc) }),
+		nats.ReconnectHandler(l.connected),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) { l.disconnected() }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { l.notConnected(err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { l.failed(err) }),
+		nats.ClosedHandler(func(*nats.Conn) { close(closed) }),
+	)
+	nc, err := nats.Connect(strings.Join(l.o.Servers, ","), opts...)
+	if err != nil {
+		close(ready)
+		l.notConnected(err)
+		return
+	}
+	// The subscription comes before the first fetch, so that nothing is missed between the two.
+	sub, err := nc.Subscribe(wire.ConfigSubject(wire.DeviceKey(l.o.Device)), l.pushed)
+	if err == nil {
+		err = sub.SetPendingLimits(-1, pendingLimit)
+	}
+	if err != nil {
+		l.problem(CodeLink, fmt.Sprintf("cannot subscribe to documents: %v", err))
+	}
+	close(ready)
+	select {
+	case <-ctx.Done():
+	case <-closed:
+	}
+	nc.Close()
+	<-closed
+	l.disconnected()
+}
+
+// A dialer stops dialling when the link stops.
+type dialer struct{ ctx context.Context }
+
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(d.ctx, connectTimeout)
+	defer cancel()
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+func (l *Link) connected(nc *nats.Conn) {
+	l.spread.connected()
+	l.mu.Lock()
+	if l.nc == nil {
+		close(l.online)
+	}
+	l.nc, l.hint = nc, hint{}
+	l.mu.Unlock()
+	l.h.Resolved(CodeLink)
+	l.report.forget()
+	if l.o.tune.has(onConnect) {
+		l.want(0)
+	}
+	signal(l.beat)
+	signal(l.check)
+}
+
+func (l *Link) disconnected() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.nc != nil {
+		l.nc, l.online = nil, make(chan struct{})
+	}
+	for _, cancel := range l.waiting {
+		cancel(errOffline) // the answer went to a connection that is gone
+	}
+}
+
+// conn waits for a connection.
+func (l *Link) conn(ctx context.Context) (*nats.Conn, error) {
+	for {
+		l.mu.Lock()
+		nc, online := l.nc, l.online
+		l.mu.Unlock()
+		if nc != nil {
+			return nc, nil
+		}
+		select {
+		case <-online:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (l *Link) problem(code interpret.Code, message string) { l.h.Refused(code, message) }
+
+// notConnected hears why an attempt failed. A network that is down is no news; an answer that will not change by
+// itself is.
+func (l *Link) notConnected(err error) {
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && time.Now().Before(invalid.Cert.NotBefore):
+		l.problem(CodeLink, "the clock of this device is earlier than the certificate of the server; it connects when the clock is set")
+	case isCertificate(err):
+		l.problem(CodeLink, fmt.Sprintf("the server cannot be trusted: %v", err))
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked),
+		errors.Is(err, nats.ErrAccountAuthExpired), errors.Is(err, nats.ErrNkeysNotSupported):
+		l.problem(CodeLink, fmt.Sprintf("the server does not accept the key of this device (%v): is it enrolled as %s?", err, l.o.Device))
+	}
+}
+
+func isCertificate(err error) bool {
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	return errors.As(err, &unknown) || errors.As(err, &name) || errors.As(err, &invalid)
+}
+
+var violation = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([^"]+)"`)
+
+// failed hears what the server says outside of any answer. Who waits for an answer that will not come is told.
+func (l *Link) failed(err error) {
+	switch m := violation.FindStringSubmatch(err.Error()); {
+	case errors.Is(err, nats.ErrSlowConsumer):
+		l.want(0) // what was pushed may be lost
+	case errors.Is(err, nats.ErrPermissionViolation) && m != nil:
+		subject, verb := m[2], "publish to"
+		if strings.EqualFold(m[1], "subscription") {
+			verb = "subscribe to"
+		}
+		denied := fmt.Errorf("the server does not allow this device to %s %s", verb, subject)
+		l.mu.Lock()
+		cancel := l.waiting[subject]
+		l.denied[subject] = true
+		l.mu.Unlock()
+		if cancel != nil {
+			cancel(denied)
+		}
+		l.problem(CodeNotPermitted, denied.Error()+": correct its permissions on the server")
+	default:
+		l.notConnected(err)
+	}
+}
+
+var errOffline = errors.New("not connected")
+
+// request asks for one answer. While it waits, nobody else may ask on the same subject.
+func (l *Link) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	ctx, stop := context.WithTimeout(ctx, l.o.tune.timeout)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	l.mu.Lock()
+	nc := l.nc
+	l.waiting[m.Subject] = cancel
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		delete(l.waiting, m.Subject)
+		l.mu.Unlock()
+	}()
+	if nc == nil {
+		return nil, errOffline
+	}
+	answer, err := nc.RequestMsgWithContext(ctx, m)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, err
+	}
+	l.mu.Lock()
+	was := l.denied[m.Subject]
+	delete(l.denied, m.Subject)
+	none := len(l.denied) == 0
+	l.mu.Unlock()
+	if was && none {
+		l.h.Resolved(CodeNotPermitted)
+	}
+	return answer, nil
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// seen is the last document that was accepted, as it came.
+type seen struct {
+	sum        [sha256.Size]byte
+	generation uint64
+}

@@ -1,0 +1,71 @@
+package natslink
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/internal/wire"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// Opener returns how a device reads the envelopes that it kept on disk: as if they came from the network, except that
+// their age is no reason to refuse them. Every error is an *agent.Refusal.
+func Opener(d wire.Device, keys wire.KeySet) agent.Open {
+	return func(envelope []byte) (agent.Intent, error) { return open(envelope, d, keys, time.Time{}) }
+}
+
+// open verifies an envelope for d and reads the assignment in it.
+func open(envelope []byte, d wire.Device, keys wire.KeySet, now time.Time) (agent.Intent, error) {
+	v, err := wire.Verify(envelope, keys, wire.Expect{Kind: wire.KindDevice, Audience: d.String(), Now: now})
+	if err != nil {
+		return agent.Intent{}, refusal(err)
+	}
+	st := v.Statement
+	unsupported := func(format string, args ...any) (agent.Intent, error) {
+		return agent.Intent{}, &agent.Refusal{Code: CodeUnsupported, Message: fmt.Sprintf("generation %d is signed, and this agent cannot read it: %s; update the agent", st.Generation, fmt.Sprintf(format, args...))}
+	}
+	malformed := func(format string, args ...any) (agent.Intent, error) {
+		return agent.Intent{}, &agent.Refusal{Code: CodeMalformed, Message: fmt.Sprintf("generation %d is signed, and is not sound: %s", st.Generation, fmt.Sprintf(format, args...))}
+	}
+	if st.Media != wire.MediaAssignment {
+		return unsupported("it is a %q", st.Media)
+	}
+	payload, err := v.Open()
+	if err != nil {
+		return agent.Intent{}, refusal(err)
+	}
+	// The version comes first: what a later version added is no damage.
+	var version struct {
+		APIVersion string `json:"apiVersion"`
+	}
+	if err := json.Unmarshal(payload, &version); err != nil {
+		return malformed("%v", err)
+	}
+	if version.APIVersion != score.APIVersion {
+		return unsupported("it is written in %q, and this agent reads %q", version.APIVersion, score.APIVersion)
+	}
+	in := agent.Intent{Generation: st.Generation, Digest: hex.EncodeToString(st.Digest), Envelope: envelope}
+	if err := score.Decode(payload, &in.Assignment); err != nil {
+		return unsupported("%v", err)
+	}
+	switch m := in.Assignment.Metadata; {
+	case m.Name != d.ID:
+		return malformed("the assignment inside is for %q", m.Name)
+	case m.Generation != st.Generation:
+		return malformed("the assignment inside says generation %d", m.Generation)
+	}
+	return in, nil
+}
+
+// refusal turns what the wire refused into what the agent reports.
+func refusal(err error) *agent.Refusal {
+	if r, ok := errors.AsType[*wire.Refusal](err); ok {
+		return &agent.Refusal{Code: interpret.Code(r.Code), Message: "a document was refused: " + r.Detail}
+	}
+	return &agent.Refusal{Code: CodeMalformed, Message: "a document was refused: " + err.Error()}
+}
