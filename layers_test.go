@@ -48,10 +48,11 @@ var layers = []layer{
 		"ports only: no NATS, no systemd, no podman"},
 	{"agent/authority", "score interpret", "one pure function decides, in the words of the language and the contract"},
 	{"agent/store", "internal/atomicfile golang.org/x/sys", "the store keeps bytes and facts for the agent, and judges none"},
-	{"agent/natslink", "agent score internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys",
+	{"agent/natslink", "agent score interpret internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys",
 		"the agent's ports over NATS: the only place that knows the agent and the wire (S03)"},
 	{"fleet", "score interpret schemas internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/nats-io/jwt",
 		"the other end: it speaks the wire and the language, and has nothing of a device"},
+	{"fleet/localnats", "fleet internal/wire github.com/nats-io", "a server for one machine: apart, so that who uses the library links no server"},
 	{"schemas", "score github.com/go-json-experiment/json github.com/santhosh-tekuri/jsonschema go.yaml.in/yaml github.com/goccy/go-yaml",
 		"validation for authors and CI, without an agent"},
 	{"schemas/gen", "score interpret interpret/* schemas internal/wire github.com/invopop/jsonschema", "the generator, run by hand and by CI"},
@@ -63,7 +64,7 @@ var layers = []layer{
 		"github.com/spf13 github.com/sirupsen/logrus github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/coreos/go-systemd " +
 		"go.yaml.in/yaml github.com/goccy/go-yaml golang.org/x/sys",
 		"flags and wiring of the device's binary"},
-	{"cmd/continuo", "score topology topology/memory topology/pi interpret interpret/standard agent agent/... fleet schemas " +
+	{"cmd/continuo", "score topology topology/memory topology/pi interpret interpret/standard agent agent/... fleet fleet/localnats schemas " +
 		"internal/... github.com/spf13 github.com/sirupsen/logrus github.com/nats-io go.yaml.in/yaml github.com/goccy/go-yaml " +
 		"github.com/fsnotify/fsnotify golang.org/x/sys",
 		"flags and wiring of the operator's command"},
