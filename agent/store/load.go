@@ -187,7 +187,7 @@ func (s *Store) rebuild(rec *Recovered, ledgers, journals [2]part) {
 		s.slot, s.seq = base, ledgers[base].head.seq
 		frames(ledgers[base].body, replay)
 	}
-	lost := s.replayJournals(rec, journals, known, top, replay)
+	reached, lost := s.replayJournals(rec, journals, top, replay)
 
 	for slot := range 2 {
 		l, j, other := ledgers[slot], journals[slot], ledgers[1-slot]
@@ -198,6 +198,12 @@ func (s *Store) rebuild(rec *Recovered, ledgers, journals [2]part) {
 		}
 		if l.cond == broken && j.cond != sound {
 			lost = true
+		}
+	}
+	if known && !reached {
+		lost = true
+		if !rec.Lost() {
+			s.found(rec, Finding{"journal", CodeMissing, true, "the newest journal is missing"})
 		}
 	}
 	for slot, l := range ledgers {
@@ -217,15 +223,14 @@ func (s *Store) rebuild(rec *Recovered, ledgers, journals [2]part) {
 	s.seq = max(s.seq, top)
 }
 
-// replayJournals applies what comes after s.seq and tells whether something
-// is missing. What an older journal holds beyond the start of the next one was
+// replayJournals applies what comes after s.seq. It tells whether a journal of
+// the newest snapshot is there, and whether records are missing. What an older journal holds beyond the start of the next one was
 // never acknowledged.
-func (s *Store) replayJournals(rec *Recovered, journals [2]part, known bool, top uint64, replay func(uint64, []byte)) (lost bool) {
+func (s *Store) replayJournals(rec *Recovered, journals [2]part, top uint64, replay func(uint64, []byte)) (reached, lost bool) {
 	row := []part{journals[0], journals[1]}
 	if row[0].head.seq > row[1].head.seq {
 		row[0], row[1] = row[1], row[0]
 	}
-	reached := false
 	for i, j := range row {
 		if j.cond != sound {
 			continue
@@ -256,11 +261,7 @@ func (s *Store) replayJournals(rec *Recovered, journals [2]part, known bool, top
 		}
 		lost = lost || gap || torn && last
 	}
-	if known && !reached && row[0].cond != broken && row[1].cond != broken {
-		s.found(rec, Finding{"journal", CodeMissing, true, "the newest journal is missing"})
-		lost = true
-	}
-	return lost || known && !reached
+	return reached, lost
 }
 
 // salvage takes from a damaged ledger the entries that nothing else knows of.
