@@ -30,7 +30,7 @@ func Kind[T Needs](t T) interpret.Binding {
 const (
 	fieldPresent    = "present"
 	fieldImage      = "image"
-	fieldSpec       = "spec" // anything else that the container is made from
+	fieldSpec       = "spec" // all that the container is made from
 	fieldDefinition = "definition"
 	fieldState      = "state"
 )
@@ -70,10 +70,10 @@ func (interpreter) Diff(s score.Container, o Observed) []interpret.Change {
 	if o.State == "absent" {
 		return out // only its definition is there, which Run writes anew
 	}
-	if o.Image != s.Image {
-		differ(fieldImage, o.Image, s.Image, interpret.Disrupt)
-	}
 	if want := Digest(s); o.SpecDigest != want {
+		if o.Image != "" && o.Image != s.Image { // said for people; the digest has it as well
+			differ(fieldImage, o.Image, s.Image, interpret.Disrupt)
+		}
 		differ(fieldSpec, o.SpecDigest, want, interpret.Disrupt)
 	}
 	if !o.Defined {
@@ -83,7 +83,7 @@ func (interpreter) Diff(s score.Container, o Observed) []interpret.Change {
 }
 
 func (interpreter) Apply(ctx context.Context, w topology.ContainerWriter, s score.Container, t interpret.Task) error {
-	if !t.Has(fieldPresent) && !t.Has(fieldImage) && !t.Has(fieldSpec) && !t.Has(fieldDefinition) && !t.Has(fieldState) {
+	if !t.Has(fieldPresent) && !t.Has(fieldSpec) && !t.Has(fieldDefinition) && !t.Has(fieldState) {
 		return w.Restart(ctx, s.Name) // asked for by another score only
 	}
 	if t.Retry {

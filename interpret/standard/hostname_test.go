@@ -1,0 +1,39 @@
+package standard_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/interpret/container"
+	"github.com/continuo-fleet/continuo/interpret/file"
+	"github.com/continuo-fleet/continuo/interpret/hostname"
+	"github.com/continuo-fleet/continuo/interpret/service"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+var observedTypes = map[score.Kind]reflect.Type{
+	score.KindFile:      reflect.TypeFor[file.Observed](),
+	score.KindService:   reflect.TypeFor[service.Observed](),
+	score.KindContainer: reflect.TypeFor[container.Observed](),
+	score.KindHostname:  reflect.TypeFor[hostname.Observed](),
+}
+
+func TestHostname(t *testing.T) {
+	r := newRig(t)
+	s := score.Hostname{Name: "kiosk-7"}
+	st := r.play(s)
+	r.want(st, interpret.Changed, "")
+	if o := read[hostname.Observed](t, st); o != (hostname.Observed{Static: "kiosk-7", Transient: "kiosk-7"}) {
+		t.Errorf("got %+v", o)
+	}
+	r.Rename("", "from-dhcp") // the name is written, and not in force
+	st = r.play(s)
+	r.want(st, interpret.Unchanged, "")
+	if st.Converged() {
+		t.Errorf("got %+v", st.Conditions)
+	}
+	r.Rename("changed-by-hand", "")
+	r.want(r.play(s), interpret.Changed, "")
+	r.settled(s)
+}
