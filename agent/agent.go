@@ -286,13 +286,17 @@ func (a *Agent) superseded(pl *plan) bool {
 	return a.plan != pl
 }
 
+// checkStore notices books that were removed or damaged while the agent runs.
 func (a *Agent) checkStore() {
-	if err := a.Runner.Store.Check(); err != nil {
-		a.Runner.Uncertain = true
-		a.problem(CodeRecovered, fmt.Sprintf("the state directory was %v; it is made again", err))
-		if err := a.Runner.Store.Repair(); err != nil {
+	s := a.Runner.Store
+	if err := s.Check(); err != nil {
+		if err := s.Repair(); err != nil {
 			a.problem(CodeStore, err.Error())
 		}
+	}
+	for _, f := range s.Findings() {
+		a.problem(CodeRecovered, f.String())
+		a.Runner.Uncertain = a.Runner.Uncertain || f.Lost
 	}
 }
 

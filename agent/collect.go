@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,11 +33,14 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 			orphans = append(orphans, e)
 		}
 	}
+	st.FoldDevice()
+	whole := st.State == interpret.StateConverged && !p.halted()
+	if whole { // everything was observed, and its marks are in the books again
+		defer func() { p.Uncertain = false }()
+	}
 	if len(orphans) == 0 {
 		return nil, nil
 	}
-	st.FoldDevice()
-	whole := st.State == interpret.StateConverged && !p.halted()
 	removals := 0
 	for _, e := range orphans {
 		if len(e.Spec) > 0 {
@@ -81,7 +83,7 @@ func (p *pass) removeOne(ctx context.Context, e store.Entry, q authority.Questio
 	}
 	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
 	defer cancel()
-	st, err := p.Table.Remove(ctx, s, &removal{p.Runner, p.plan, e, q})
+	st, err := p.Table.Remove(ctx, s, &removal{Runner: p.Runner, plan: p.plan, entry: e, q: q})
 	if err != nil {
 		return o, false, err
 	}
@@ -111,6 +113,7 @@ type removal struct {
 	plan  *plan
 	entry store.Entry
 	q     authority.Question
+	going []string // resources that go with it
 }
 
 func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdict, error) {
@@ -129,28 +132,24 @@ func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdic
 	default:
 		return interpret.Verdict{Outcome: interpret.Drifted, Code: interpret.CodeNotOwned, Message: d.Reason}, nil
 	}
-	err := r.Store.Begin(store.Action{Entry: r.entry, Verb: verbRemove})
-	if oe, ok := errors.AsType[*store.OwnedError](err); ok {
-		return ownedBy(oe.Entry), nil
+	var actions []store.Action
+	for _, e := range r.Store.ByScore(r.entry.Manifest, r.entry.Score) {
+		if e.Resource == r.entry.Resource || len(e.Spec) == 0 && len(r.plan.claimed[score.Resource(e.Resource)]) == 0 {
+			actions = append(actions, store.Action{Entry: e, Verb: verbRemove})
+			r.going = append(r.going, e.Resource)
+		}
 	}
+	err := r.Store.Begin(actions...)
 	return interpret.Verdict{Allow: err == nil, Authority: d.Authority}, err
 }
 
-// Done releases everything that the score owned and nobody claims any more.
+// Done gives up, in one write, everything that the score owned and nobody claims any more.
 func (r *removal) Done(_ context.Context, _ interpret.Action, st interpret.ScoreStatus) error {
-	if st.Outcome != interpret.Changed {
-		return r.Store.End(store.Result{Resource: r.entry.Resource})
+	results := make([]store.Result, len(r.going))
+	for i, res := range r.going {
+		results[i] = store.Result{Resource: res, Release: st.Outcome == interpret.Changed}
 	}
-	if err := r.Store.End(store.Result{Resource: r.entry.Resource, Release: true}); err != nil {
-		return err
-	}
-	var rest []string
-	for _, e := range r.Store.ByScore(r.entry.Manifest, r.entry.Score) {
-		if len(e.Spec) == 0 && len(r.plan.claimed[score.Resource(e.Resource)]) == 0 {
-			rest = append(rest, e.Resource)
-		}
-	}
-	return r.Store.Release(rest...)
+	return r.Store.End(results...)
 }
 
 func (r *removal) Holds(context.Context, score.Score, topology.Mark) error { return nil }

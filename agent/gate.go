@@ -166,15 +166,19 @@ func (g *gate) actions(old store.Entry, how store.Provenance, backup string) []s
 }
 
 func (g *gate) Done(_ context.Context, _ interpret.Action, st interpret.ScoreStatus) error {
-	results := make([]store.Result, len(g.it.claims))
+	var results []store.Result
 	for i, c := range g.it.claims {
-		results[i].Resource = string(c)
-		if st.Outcome == interpret.Changed {
-			results[i].LastChanged = g.it.manifest.generation
+		if !g.Store.IsOpen(string(c)) {
+			continue // a power cut may leave a part of what ends together
 		}
-	}
-	if st.Outcome == interpret.Changed {
-		results[0].Triggers = g.triggers().String()
+		r := store.Result{Resource: string(c)}
+		if st.Outcome == interpret.Changed {
+			r.LastChanged = g.it.manifest.generation
+			if i == 0 {
+				r.Triggers = g.triggers().String()
+			}
+		}
+		results = append(results, r)
 	}
 	return g.Store.End(results...)
 }
@@ -187,8 +191,10 @@ func (g *gate) Holds(ctx context.Context, _ score.Score, mark topology.Mark) err
 	if !owned && mark != g.it.mark() {
 		return nil // true by itself, and foreign
 	}
-	if owned && g.Store.IsOpen(e.Resource) {
-		return g.Done(ctx, interpret.Action{}, interpret.ScoreStatus{Outcome: interpret.Changed})
+	for _, c := range g.it.claims {
+		if g.Store.IsOpen(string(c)) {
+			return g.Done(ctx, interpret.Action{}, interpret.ScoreStatus{Outcome: interpret.Changed})
+		}
 	}
 	now := g.triggers().String()
 	if owned && e.Score == string(g.it.score.ID) && e.Manifest == g.it.manifest.name && e.SpecDigest == g.it.digest && e.Triggers == now {

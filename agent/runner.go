@@ -23,7 +23,8 @@ type Runner struct {
 	Files topology.FileReader
 	// Parallel is how many scores are played at once; 0 means 4.
 	Parallel int
-	// Uncertain is set if books were lost: nothing is collected then.
+	// Uncertain is set if books were lost: nothing is collected until a pass has found
+	// every score true, and so has seen the marks on everything.
 	Uncertain bool
 
 	pace     pace

@@ -24,7 +24,7 @@ import (
 //	0  marker (4)
 //	4  crc32c of what follows (4)
 //	8  size of the payload (4)
-//	12 seq (8), growing by one; 0 in a ledger
+//	12 seq (8) of its last record, growing by one with each record; 0 in a ledger
 //	20 payload
 const (
 	magic     = "CONTINUO"
@@ -97,13 +97,13 @@ func bodyOf(file []byte) ([]byte, bool) {
 	return body, ok
 }
 
-// appendFrame appends a record to b as a frame.
-func appendFrame(b []byte, r *record) []byte {
+// appendFrame appends a frame to b, whose payload is what payload appends.
+func appendFrame(b []byte, seq uint64, payload func([]byte) []byte) []byte {
 	at := len(b)
 	b = append(b, marker...)
 	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
-	b = binary.LittleEndian.AppendUint64(b, r.seq)
-	b = r.appendPayload(b)
+	b = binary.LittleEndian.AppendUint64(b, seq)
+	b = payload(b)
 	binary.LittleEndian.PutUint32(b[at+8:], uint32(len(b)-at-frameSize))
 	binary.LittleEndian.PutUint32(b[at+4:], crc32.Checksum(b[at+8:], castagnoli))
 	return b

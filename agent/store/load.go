@@ -125,15 +125,12 @@ func (s *Store) loadSound(slot int) (bool, error) {
 	}
 	intern, good, last := map[string]string{}, true, l.head.seq
 	replay := func(seq uint64, payload []byte) {
-		r, err := decode(seq, payload, intern)
-		if good = good && err == nil; good {
-			s.apply(&r)
-		}
+		good = good && decodeFrame(seq, payload, intern, s.apply) == nil
 	}
 	holes, torn := frames(l.body, replay)
 	if holes == 0 && !torn {
 		holes, torn = frames(j.body, func(seq uint64, payload []byte) {
-			good = good && seq == last+1
+			good = good && seq == last+records(payload)
 			last = seq
 			replay(seq, payload)
 		})
@@ -176,12 +173,9 @@ func (s *Store) rebuild(rec *Recovered, ledgers, journals [2]part) {
 	}
 	intern := map[string]string{}
 	replay := func(seq uint64, payload []byte) {
-		r, err := decode(seq, payload, intern)
-		if err != nil {
+		if decodeFrame(seq, payload, intern, s.apply) != nil {
 			rec.Newer = true
-			return
 		}
-		s.apply(&r)
 	}
 	if base >= 0 {
 		s.slot, s.seq = base, ledgers[base].head.seq
@@ -246,7 +240,7 @@ func (s *Store) replayJournals(rec *Recovered, journals [2]part, top uint64, rep
 			if seq <= s.seq || seq > end {
 				return
 			}
-			gap = gap || seq != s.seq+1
+			gap = gap || seq != s.seq+records(payload)
 			s.seq = seq
 			replay(seq, payload)
 		})

@@ -29,6 +29,7 @@ const (
 	kindRelease = 'R'
 	kindMark    = 'M'
 	kindOpen    = 'O' // in snapshots, beside the entry: an action that was open
+	kindBatch   = 'X' // records that are durable together or not at all
 )
 
 const (
@@ -202,6 +203,65 @@ func decode(seq uint64, payload []byte, intern map[string]string) (record, error
 		return record{}, errRecord
 	}
 	return rec, nil
+}
+
+// appendBatch appends a frame of records that are durable together or not at all.
+// The frame has the seq of the last of them.
+func appendBatch(b []byte, recs []record) []byte {
+	if len(recs) == 1 {
+		return appendFrame(b, recs[0].seq, recs[0].appendPayload)
+	}
+	return appendFrame(b, recs[len(recs)-1].seq, func(b []byte) []byte {
+		b = append(b, kindBatch)
+		b = binary.AppendUvarint(b, uint64(len(recs)))
+		var one []byte
+		for i := range recs {
+			one = recs[i].appendPayload(one[:0])
+			b = binary.AppendUvarint(b, uint64(len(one)))
+			b = append(b, one...)
+		}
+		return b
+	})
+}
+
+// records tells how many records the payload of a frame holds.
+func records(payload []byte) uint64 {
+	if len(payload) == 0 || payload[0] != kindBatch {
+		return 1
+	}
+	r := reader{b: payload[1:]}
+	return max(r.number(), 1)
+}
+
+// decodeFrame calls yield with every record of a frame, or with none if one of
+// them cannot be read.
+func decodeFrame(seq uint64, payload []byte, intern map[string]string, yield func(*record)) error {
+	if len(payload) == 0 || payload[0] != kindBatch {
+		rec, err := decode(seq, payload, intern)
+		if err == nil {
+			yield(&rec)
+		}
+		return err
+	}
+	r := reader{b: payload[1:]}
+	n := r.number()
+	if n > uint64(len(r.b)) || n > seq {
+		return errRecord
+	}
+	recs := make([]record, n)
+	for i := range recs {
+		var err error
+		if recs[i], err = decode(seq-n+1+uint64(i), r.bytes(), intern); err != nil {
+			return err
+		}
+	}
+	if r.bad || len(r.b) > 0 {
+		return errRecord
+	}
+	for i := range recs {
+		yield(&recs[i])
+	}
+	return nil
 }
 
 // apply changes the memory by one record, live and on replay alike.

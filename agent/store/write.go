@@ -101,7 +101,8 @@ func (s *Store) ready() error {
 	return nil
 }
 
-// write makes records durable with one write and one sync, then applies them.
+// write makes records durable with one write and one sync, all of them or none,
+// then applies them.
 func (s *Store) write(recs ...record) error {
 	if len(recs) == 0 {
 		return nil
@@ -125,8 +126,8 @@ func (s *Store) write(recs ...record) error {
 				r.entry.Applied = e.Applied
 			}
 		}
-		s.buf = appendFrame(s.buf, r)
 	}
+	s.buf = appendBatch(s.buf, recs)
 	_, err := s.journal.Write(s.buf)
 	if err == nil {
 		err = s.journal.Sync()
@@ -212,7 +213,7 @@ func (s *Store) encode(seq uint64) (file []byte, ends []int) {
 	file = make([]byte, headSize, size)
 	ends = make([]int, len(s.order))
 	for i, e := range s.order {
-		file = appendFrame(file, &record{kind: kindPut, entry: *e})
+		file = appendBatch(file, []record{{kind: kindPut, entry: *e}})
 		ends[i] = len(file)
 	}
 	for _, o := range s.openInOrder() {
@@ -220,10 +221,10 @@ func (s *Store) encode(seq uint64) (file []byte, ends []int) {
 		if o.Previous != nil {
 			r.flags = flagOwned
 		}
-		file = appendFrame(file, &r)
+		file = appendBatch(file, []record{r})
 	}
 	for _, name := range sortedKeys(s.marks) {
-		file = appendFrame(file, s.marks[name].record(name))
+		file = appendBatch(file, []record{*s.marks[name].record(name)})
 	}
 	head{roleLedger, seq}.seal(file)
 	return file, ends
