@@ -45,10 +45,13 @@ func (r *Report) At(steps ...any) *Report {
 			p = p[:max(strings.LastIndexByte(p, '/'), 0)]
 			continue
 		}
-		p += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(t)
+		p += "/" + escaper.Replace(t)
 	}
 	return &Report{p, r.all}
 }
+
+// escaper is made once: building it is most of the cost of validating a manifest.
+var escaper = strings.NewReplacer("~", "~0", "/", "~1")
 
 // Errorf adds an error at r.
 func (r *Report) Errorf(format string, args ...any) {
