@@ -159,7 +159,8 @@ func TestOpenAltersNothing(t *testing.T) {
 	}
 	must(t, s.Close())
 	stamps := func() (out []string) {
-		must(t, filepath.WalkDir(path, func(p string, d os.DirEntry, err error) error {
+		must(t, filepath.WalkDir(path, func(p string, d os.DirEntry, walkErr error) error {
+			must(t, walkErr)
 			info, err := d.Info()
 			must(t, err)
 			out = append(out, p+" "+info.ModTime().String()+" "+info.Mode().String())
