@@ -1,0 +1,196 @@
+package source
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// refuse reports what the reading itself refuses.
+func (d *Document) refuse(path string, line, column int, format string, args ...any) {
+	d.add(line, column, path, score.Error, fmt.Sprintf(format, args...))
+}
+
+// refuseNull: a key without a value is a mistake. Extensions are not ours to judge.
+func (d *Document) refuseNull(path string, n *node) {
+	if path != "" && !strings.HasPrefix(path, "/extensions/") {
+		d.refuse(path, n.line, n.column, `no value: give one (empty text is "", an empty list [], an empty mapping {}), or leave the key out`)
+	}
+}
+
+// addKey adds c to n, unless n has it already.
+func (d *Document) addKey(n *node, c key, path string) bool {
+	if i := n.find(c.name); i >= 0 {
+		d.refuse(path, c.line, c.column, "key %q is given twice: here and on line %d", c.name, n.keys[i].line)
+		return false
+	}
+	n.addKey(c)
+	return true
+}
+
+// Types of JSON, as JSON Schema names them.
+const (
+	Object  = "object"
+	Array   = "array"
+	String  = "string"
+	Integer = "integer"
+	Boolean = "boolean"
+)
+
+var wanted = map[string]string{
+	Object: "a mapping is wanted", Array: "a list is wanted", String: "text is wanted",
+	Integer: "a whole number is wanted", "number": "a number is wanted", Boolean: "true or false is wanted",
+}
+
+// WrongType reports that the value at path is not of the type want, which is one of JSON
+// Schema's. pattern is that of the text which is wanted, or empty.
+func (d *Document) WrongType(path, want, pattern string) {
+	at, _, _, whole := d.root.walk(path)
+	if !whole {
+		return
+	}
+	found := map[byte]string{null: "nothing", boolean: at.text, number: "the number " + at.text, object: "a mapping", list: "a list"}[at.kind]
+	if at.kind == text {
+		found = "text"
+		if s := at.string(); len(s) <= 40 && !strings.ContainsAny(s, "\n\r") {
+			found = fmt.Sprintf("the text %q", s)
+		}
+	}
+	advice := ""
+	switch {
+	case want == String && (at.kind == number || at.kind == boolean):
+		advice = fmt.Sprintf(": put it in quotes, %q", at.text)
+		if f, ok := formats[pattern]; ok {
+			advice = fmt.Sprintf(": it is text, such as %q", f.example)
+			if f.repair != nil {
+				if s := f.repair(at.text); s != "" {
+					advice = fmt.Sprintf(": it is text, so put it in quotes, %q", s)
+				}
+			}
+		}
+	case want == Array && at.kind != object:
+		advice = ": put it in brackets, or on a line of its own behind '- '"
+	}
+	d.Report(path, score.Error, "found %s where %s%s", found, wanted[want], advice)
+}
+
+// A format is a text with a pattern.
+type format struct {
+	want, example string
+	repair        func(number string) string // what a number was probably meant to be
+}
+
+var formats = map[string]format{
+	score.ModePattern:     {want: "an octal mode of three or four digits", example: "0644", repair: repairMode},
+	score.DurationPattern: {want: "a duration with its unit", example: "90s", repair: func(s string) string { return s + "s" }},
+	score.PortPattern:     {want: "a port as HOST:CONTAINER, with an address before or a protocol behind", example: "8080:80"},
+	score.VolumePattern:   {want: "a volume as SOURCE:TARGET, with ':ro' behind for read only", example: "/srv/web:/data"},
+	score.IDPattern:       {want: "an id of lower-case letters, digits, '.', '_' and '-', parts divided by '/'", example: "broker/conf"},
+	score.NamePattern:     {want: "a name of lower-case letters, digits and '-', at most 63", example: "kiosk-7"},
+}
+
+func repairMode(s string) string {
+	s = strings.TrimLeft(s, "0")
+	if len(s) < 3 || len(s) > 4 || strings.Trim(s, "01234567") != "" {
+		return ""
+	}
+	if len(s) == 3 {
+		s = "0" + s
+	}
+	return s
+}
+
+// WrongText reports that the text at path is not what pattern describes; about says the
+// same for people, for patterns that are not of a text type of the language.
+func (d *Document) WrongText(path, pattern, about string) {
+	at, _, _, whole := d.root.walk(path)
+	if !whole || at.kind != text {
+		return
+	}
+	if f, ok := formats[pattern]; ok {
+		d.Report(path, score.Error, "%s is not %s, such as %q", shorten(at.string()), f.want, f.example)
+		return
+	}
+	d.Report(path, score.Error, "%s does not fit: %s", shorten(at.string()), strings.TrimSuffix(about, "."))
+}
+
+// NotOneOf reports that the text at path is none of values.
+func (d *Document) NotOneOf(path string, values []string) {
+	at, _, _, whole := d.root.walk(path)
+	if !whole {
+		return
+	}
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	s := at.string()
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = fmt.Sprintf("%q", v)
+	}
+	one := "one of " + strings.Join(quoted, ", ")
+	if len(values) == 1 {
+		one = quoted[0]
+	}
+	nearest := ""
+	if v, ok := score.Nearest(s, values); ok {
+		nearest = fmt.Sprintf(", did you mean %q?", v)
+	}
+	d.Report(path, score.Error, "%s is %s, want %s%s", name, shorten(s), one, nearest)
+}
+
+func shorten(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		s = string(r[:60]) + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// Fields reports keys of the mapping at path that are not known, and required ones that
+// it lacks. A key that is missing because it is misspelt is reported once.
+func (d *Document) Fields(path string, known, required []string) {
+	at, _, _, whole := d.root.walk(path)
+	if !whole || at.kind != object {
+		return
+	}
+	has := func(name string) bool { return at.find(name) >= 0 }
+	var free []string
+	for _, k := range known {
+		if !has(k) {
+			free = append(free, k)
+		}
+	}
+	isKnown := map[string]bool{}
+	for _, k := range known {
+		isKnown[k] = true
+	}
+	misspelt := map[string]bool{}
+	for _, k := range at.keys {
+		if isKnown[k.name] {
+			continue
+		}
+		advice := ""
+		if n, ok := score.Nearest(strings.ToLower(k.name), free); ok {
+			advice = fmt.Sprintf(", did you mean `%s`?", n)
+			misspelt[n] = true
+		} else if len(free) > 0 {
+			advice = "; there are " + names(known)
+		}
+		p := path + "/" + escape(k.name)
+		if !d.silenced(p) {
+			d.place(k.line, k.column, p, "unknown field `%s`%s", k.name, advice)
+		}
+	}
+	for _, k := range required {
+		if !has(k) && !misspelt[k] {
+			d.Report(path+"/"+escape(k), score.Error, "field `%s` is missing", k)
+		}
+	}
+}
+
+func names(known []string) string {
+	quoted := make([]string, len(known))
+	for i, k := range known {
+		quoted[i] = "`" + k + "`"
+	}
+	return strings.Join(quoted, ", ")
+}

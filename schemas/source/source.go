@@ -1,0 +1,164 @@
+// Package source reads the text of a document, YAML or JSON, into one tree of plain
+// JSON values that remembers where each value stands.
+//
+// It is the one reading of a document: of the operator's command, of CI, of the
+// library and of the agent. It knows nothing of JSON Schema, so that the agent does
+// not link an engine for it; package schemas adds that check between the reading and
+// the decoding.
+//
+// YAML is read as the part of it on which all readers agree. Refused, each with a
+// sentence and a place: anchors, aliases and merge keys, tags, keys that are no text or
+// are given twice, several documents in one file, null as a value, and plain scalars
+// that one reader takes for text and another for something else, such as 0644, 1e3,
+// 2024-01-01, 22:22, yes and off.
+package source
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// MaxSize is how many bytes a document may have. It is what a device opens at most.
+const MaxSize = 4 << 20
+
+const (
+	maxDepth = 64      // levels of mappings and lists
+	maxMarks = 300_000 // line ends and commas of a YAML file: a bound for the number of its values
+)
+
+// A Document is a text that was read, with everything that is wrong with it.
+type Document struct {
+	file string
+	root *node  // nil: could not be read
+	raw  []byte // the text itself, if it is JSON and nothing is wrong with it
+
+	list    []Diagnostic // reported
+	more    int          // reported beyond what is kept
+	tainted []string     // paths without a trustworthy value, reported or not
+	earlier int          // how many of tainted are of earlier stages
+}
+
+// Read reads data; file is for messages, and its ending says what data is: .json is
+// JSON, .yaml and .yml are YAML, and anything else is what it looks like. Read reports
+// what is wrong with the text itself.
+func Read(file string, data []byte) *Document {
+	d := &Document{file: file}
+	if len(data) > MaxSize {
+		d.place(1, 1, "", "file has %d bytes, at most %d are read", len(data), MaxSize)
+		return d
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if !d.isText(data) {
+		return d
+	}
+	if isJSON(file, data) {
+		d.readJSON(data)
+	} else {
+		d.readYAML(data)
+	}
+	if d.root != nil && d.root.kind == null {
+		d.root = nil
+		d.place(1, 1, "", "no manifest in file")
+	}
+	return d
+}
+
+// isText reports the first byte that is not UTF-8.
+func (d *Document) isText(data []byte) bool {
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		d.place(1, 1, "", "file is UTF-16: save it as UTF-8")
+		return false
+	}
+	if utf8.Valid(data) {
+		return true
+	}
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			line, column := lineColumn(data, i)
+			d.place(line, column, "", "byte %#02x is not UTF-8: save the file as UTF-8", data[i])
+			break
+		}
+		i += n
+	}
+	return false
+}
+
+func isJSON(file string, data []byte) bool {
+	switch strings.ToLower(filepath.Ext(file)) {
+	case ".json":
+		return true
+	case ".yaml", ".yml":
+		return false
+	}
+	inner, ok := bytes.CutPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{"))
+	inner = bytes.TrimLeft(inner, " \t\r\n")
+	return ok && len(inner) > 0 && (inner[0] == '"' || inner[0] == '}')
+}
+
+// lineColumn counts from 1, columns in characters.
+func lineColumn(data []byte, offset int) (line, column int) {
+	before := data[:min(offset, len(data))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
+}
+
+// OK reports whether nothing is wrong that is an error.
+func (d *Document) OK() bool {
+	for _, g := range d.list {
+		if g.Severity == score.Error {
+			return false
+		}
+	}
+	return d.root != nil
+}
+
+// Readable reports whether there is a tree to check at all.
+func (d *Document) Readable() bool { return d.root != nil }
+
+// JSON returns the document as JSON. A value that could not be read is in it as text or
+// null, so that what is around it can be checked all the same.
+func (d *Document) JSON() []byte {
+	if d.raw != nil {
+		return d.raw
+	}
+	return d.root.appendJSON(nil)
+}
+
+// Value returns the document as the values that package encoding/json would make, with
+// numbers as json.Number.
+func (d *Document) Value() any { return d.root.value() }
+
+// Manifest reads a manifest as a device does: without its schema, but with the same
+// verdict. The manifest is usable if no diagnostic is an error.
+func Manifest(file string, data []byte) (score.Manifest, []Diagnostic) {
+	d := Read(file, data)
+	var m score.Manifest
+	if d.Readable() {
+		d.NextStage()
+		d.checkShape(&m)
+		d.Manifest(&m)
+	}
+	return m, d.Diagnostics()
+}
+
+// Manifest decodes d into m, strictly, and reports what is wrong with it as a manifest.
+func (d *Document) Manifest(m *score.Manifest) {
+	d.NextStage()
+	if err := score.Decode(d.JSON(), m); err != nil {
+		de, ok := errors.AsType[*score.DecodeError](err)
+		if !ok {
+			de = &score.DecodeError{Text: err.Error()}
+		}
+		d.Report(de.Path, score.Error, "%s", de.Text)
+		return
+	}
+	for _, p := range m.Validate() {
+		d.Report(p.Path, p.Severity, "%s", p.Text)
+	}
+}
