@@ -18,6 +18,7 @@ type plan struct {
 	intent    Intent
 	manifests []plannedManifest // sorted by name
 	claimed   map[score.Resource][]*item
+	ports     map[score.Resource][]*item // those of claimed that are ports
 }
 
 type plannedManifest struct {
@@ -48,7 +49,7 @@ func (it *item) mark() topology.Mark {
 }
 
 func prepare(in Intent) *plan {
-	p := &plan{intent: in, claimed: map[score.Resource][]*item{}}
+	p := &plan{intent: in, claimed: map[score.Resource][]*item{}, ports: map[score.Resource][]*item{}}
 	p.manifests = make([]plannedManifest, len(in.Assignment.Spec.Manifests))
 	for i, m := range in.Assignment.Spec.Manifests {
 		p.manifests[i] = plannedManifest{name: m.Metadata.Name, generation: m.Metadata.Generation, preset: m.Spec.Policy.Preset}
@@ -60,6 +61,9 @@ func prepare(in Intent) *plan {
 			it.manifest = &p.manifests[i]
 			for _, c := range it.claims {
 				p.claimed[c] = append(p.claimed[c], it)
+				if c.IsPort() {
+					p.ports[c] = p.claimed[c]
+				}
 			}
 		}
 	}
@@ -135,13 +139,19 @@ func winner(items []*item, owner string) *item {
 	return items[0]
 }
 
-// rival returns an item of the plan that owns something that it claims.
+// rival returns an item of another manifest that owns something that it claims.
 func (p *plan) rival(it *item, owner func(score.Resource) string) (*item, score.Resource) {
 	for _, c := range it.claims {
 		claimants := p.claimed[c]
+		for other, its := range p.ports { // the only resources that overlap without being equal
+			if other != c && c.Overlaps(other) {
+				claimants = append(slices.Clone(claimants), its...)
+			}
+		}
 		if len(claimants) < 2 {
 			continue
 		}
+		slices.SortStableFunc(claimants, func(a, b *item) int { return cmp.Compare(a.manifest.name, b.manifest.name) })
 		if w := winner(claimants, owner(c)); w != it && w.manifest != it.manifest {
 			return w, c
 		}

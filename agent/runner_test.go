@@ -376,3 +376,14 @@ func TestStartLimitWaitsForANewWish(t *testing.T) {
 	s.Spec = spec
 	r.want(r.apply(intent(2, manifest("m", s))), "m/s=changed")
 }
+
+// Ports overlap without being equal: all addresses and one of them (cases 73).
+func TestTwoManifestsClaimOnePort(t *testing.T) {
+	web := func(name, ip string) score.Score {
+		return score.Score{ID: score.ID(name), Spec: score.Container{Name: name, Image: "localhost/app:1", Ports: []score.Port{{IP: ip, Host: 80, Container: 80}}}}
+	}
+	r := newRig(t)
+	r.want(r.apply(intent(1, manifest("a", web("one", "")), manifest("b", web("two", "127.0.0.1")))), "a/one=changed b/two=conflict/owned_by")
+	r = newRig(t)
+	r.want(r.apply(intent(1, manifest("a", web("one", "127.0.0.2")), manifest("b", web("two", "127.0.0.1")))), "a/one=changed b/two=changed")
+}

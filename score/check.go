@@ -131,7 +131,7 @@ func checkClaims(r *Report, scores []Score) {
 				continue
 			}
 			owner[c] = i
-			if c.isPort() {
+			if c.IsPort() {
 				ports = append(ports, c)
 			}
 		}

@@ -19,7 +19,8 @@ func (a Resource) Overlaps(b Resource) bool {
 	}
 	pa, hostA, okA := strings.Cut(string(a), "@")
 	pb, hostB, okB := strings.Cut(string(b), "@")
-	return okA && okB && a.isPort() && pa == pb && (hostA == "*" || hostB == "*")
+	return okA && okB && a.IsPort() && pa == pb && (hostA == "*" || hostB == "*")
 }
 
-func (a Resource) isPort() bool { return strings.HasPrefix(string(a), "port:") }
+// IsPort reports whether a is a port of the device.
+func (a Resource) IsPort() bool { return strings.HasPrefix(string(a), "port:") }
