@@ -51,7 +51,7 @@ func lived(t testing.TB, ops []operation) (map[string][]byte, string) {
 	m := NewMem()
 	s, _ := openMem(t, m)
 	for _, op := range ops {
-		must(t, op.do(s, -1))
+		must(t, op.do(s))
 	}
 	must(t, s.Close())
 	return m.Files(), view(t, s)

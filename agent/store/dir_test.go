@@ -155,7 +155,7 @@ func TestOpenAltersNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	s, _ := mustOpen(t, Dir(path))
 	for _, op := range script() {
-		must(t, op.do(s, -1))
+		must(t, op.do(s))
 	}
 	must(t, s.Close())
 	stamps := func() (out []string) {

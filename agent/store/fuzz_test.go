@@ -75,6 +75,7 @@ func FuzzReplay(f *testing.F) {
 	}
 	f.Add(seed)
 	f.Add(seed[:len(seed)/2])
+	f.Add(append([]byte{200, 255, kindBatch, 190, 1}, make([]byte, 197)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		journal, seq := make([]byte, headSize), uint64(1)
 		head{roleJournal, seq}.seal(journal)
@@ -87,7 +88,11 @@ func FuzzReplay(f *testing.F) {
 		ledger := make([]byte, headSize)
 		head{roleLedger, 1}.seal(ledger)
 		m := memOf(map[string][]byte{"ledger.1": ledger, "journal.1": journal})
-		s, rec := openMem(t, m)
+		var s *Store
+		var rec Recovered
+		if n := allocated(func() { s, rec = openMem(t, m) }); n > 200_000+200*uint64(len(journal)) {
+			t.Fatalf("allocated %d bytes for %d", n, len(journal))
+		}
 		got := view(t, s)
 		if rec.Newer {
 			return

@@ -27,7 +27,7 @@ func TestFilesAreInTheMap(t *testing.T) { // X57
 	root := filepath.Join(t.TempDir(), "var", "state")
 	s, _ := mustOpen(t, Dir(root))
 	for _, op := range script() {
-		must(t, op.do(s, -1))
+		must(t, op.do(s))
 	}
 	must(t, s.Close())
 	must(t, os.WriteFile(filepath.Join(root, "ledger.0"), []byte("x"), 0o600))

@@ -248,12 +248,13 @@ func decodeFrame(seq uint64, payload []byte, intern map[string]string, yield fun
 	if n > uint64(len(r.b)) || n > seq {
 		return errRecord
 	}
-	recs := make([]record, n)
-	for i := range recs {
-		var err error
-		if recs[i], err = decode(seq-n+1+uint64(i), r.bytes(), intern); err != nil {
+	recs := make([]record, 0, min(n, 16)) // n may be any number
+	for i := range n {
+		rec, err := decode(seq-n+1+i, r.bytes(), intern)
+		if err != nil {
 			return err
 		}
+		recs = append(recs, rec)
 	}
 	if r.bad || len(r.b) > 0 {
 		return errRecord
