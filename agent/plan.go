@@ -142,19 +142,30 @@ func winner(items []*item, owner string) *item {
 // rival returns an item of another manifest that owns something that it claims.
 func (p *plan) rival(it *item, owner func(score.Resource) string) (*item, score.Resource) {
 	for _, c := range it.claims {
-		claimants := p.claimed[c]
-		for other, its := range p.ports { // the only resources that overlap without being equal
-			if other != c && c.Overlaps(other) {
-				claimants = append(slices.Clone(claimants), its...)
-			}
+		claimants := p.claimed[c] // in the order of their manifests' names
+		if c.IsPort() {
+			claimants = p.overlapping(c)
 		}
 		if len(claimants) < 2 {
 			continue
 		}
-		slices.SortStableFunc(claimants, func(a, b *item) int { return cmp.Compare(a.manifest.name, b.manifest.name) })
 		if w := winner(claimants, owner(c)); w != it && w.manifest != it.manifest {
 			return w, c
 		}
 	}
 	return nil, ""
+}
+
+// overlapping returns who claims a port, or one that overlaps it.
+func (p *plan) overlapping(c score.Resource) []*item {
+	var out []*item
+	for other, its := range p.ports {
+		if c.Overlaps(other) {
+			out = append(out, its...)
+		}
+	}
+	slices.SortFunc(out, func(a, b *item) int {
+		return cmp.Or(cmp.Compare(a.manifest.name, b.manifest.name), cmp.Compare(a.score.ID, b.score.ID))
+	})
+	return out
 }
