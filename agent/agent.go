@@ -179,7 +179,6 @@ func (a *Agent) load() {
 			a.problem(CodeRecovered, fmt.Sprintf("the last accepted intent is not trusted any more: %v", err))
 			continue
 		}
-		opened.Envelope = nil // the store has it
 		a.mu.Lock()
 		a.plan = prepare(opened)
 		a.mu.Unlock()
@@ -297,6 +296,22 @@ func (a *Agent) checkStore() {
 	for _, f := range s.Findings() {
 		a.problem(CodeRecovered, f.String())
 		a.Runner.Uncertain = a.Runner.Uncertain || f.Lost
+		if f.Code == store.CodeRebuilt {
+			a.keepAgain()
+		}
+	}
+}
+
+// keepAgain puts the present intent into books that were made again from memory.
+func (a *Agent) keepAgain() {
+	a.mu.Lock()
+	pl := a.plan
+	a.mu.Unlock()
+	if pl == nil {
+		return
+	}
+	if err := a.accept(pl.intent); err != nil {
+		a.problem(CodeStore, err.Error())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/topology"
 	"github.com/continuo-fleet/continuo/topology/memory"
@@ -327,6 +328,15 @@ func TestBlocked(t *testing.T) {
 	})
 }
 
+func holdsIntent(t *testing.T, m *store.Mem, generation uint64) bool {
+	s, rec, err := store.Open(m, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	return len(rec.Intents) == 1 && rec.Intents[0].Generation == generation
+}
+
 // The state directory removed while the agent runs: it is made again, said, and nothing is collected (cases 122).
 func TestStateDirectoryRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -336,6 +346,12 @@ func TestStateDirectoryRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
+		r.disk.RemoveAll()
+		time.Sleep(10 * time.Minute) // the next full pass notices
+		synctest.Wait()
+		if m := r.disk.Crash(store.LoseAll); !holdsIntent(t, m, 1) {
+			t.Error("the intent is not in the books that were made again")
+		}
 		r.disk.RemoveAll()
 		if err := h.Offer(intent(2, manifest("m", file("a", "/etc/a", "1")))); err != nil {
 			t.Fatal(err)

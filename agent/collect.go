@@ -35,8 +35,11 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 	}
 	st.FoldDevice()
 	whole := st.State == interpret.StateConverged && !p.halted()
-	if whole { // everything was observed, and its marks are in the books again
+	if whole && p.Uncertain { // everything was observed, and its marks are in the books again
 		defer func() { p.Uncertain = false }()
+		if err := p.Store.Repair(); err != nil {
+			return nil, err
+		}
 	}
 	if len(orphans) == 0 {
 		return nil, nil

@@ -33,7 +33,6 @@ func (a *Agent) Offer(in Intent) error {
 		}
 		return err
 	}
-	in.Envelope = nil
 	pl := prepare(in)
 	a.mu.Lock()
 	a.plan = pl
