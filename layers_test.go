@@ -50,7 +50,7 @@ var layers = []layer{
 	{"agent/store", "internal/atomicfile golang.org/x/sys", "the store keeps bytes and facts for the agent, and judges none"},
 	{"agent/natslink", "agent score interpret internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys",
 		"the agent's ports over NATS: the only place that knows the agent and the wire (S03)"},
-	{"fleet", "score interpret schemas internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/nats-io/jwt",
+	{"fleet", "score interpret schemas internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/nats-io/jwt github.com/go-json-experiment/json",
 		"the other end: it speaks the wire and the language, and has nothing of a device"},
 	{"fleet/localnats", "fleet internal/wire github.com/nats-io", "a server for one machine: apart, so that who uses the library links no server"},
 	{"schemas", "score github.com/go-json-experiment/json github.com/santhosh-tekuri/jsonschema go.yaml.in/yaml github.com/goccy/go-yaml",

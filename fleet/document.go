@@ -1,0 +1,148 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/continuo-fleet/continuo/internal/wire"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// A document is what is stored for one device.
+type document struct {
+	revision   uint64 // 0: nothing was ever stored, as far as the store knows
+	found      bool   // false also when it was deleted
+	frame      []byte
+	assignment score.Assignment
+}
+
+// stored reads what is stored under a key, as bytes.
+func (f *Fleet) stored(ctx context.Context, d Device) (document, error) {
+	ctx, cancel := within(ctx)
+	defer cancel()
+	s, err := f.js.Stream(ctx, wire.StreamDesired)
+	if err != nil {
+		return document{}, f.explain(noStore(err))
+	}
+	m, err := s.GetLastMsgForSubject(ctx, wire.DesiredSubject(wire.DeviceKey(d)))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return document{}, nil
+	}
+	if err != nil {
+		return document{}, f.explain(err)
+	}
+	if deleted(m.Header) {
+		return document{revision: m.Sequence}, nil
+	}
+	return document{revision: m.Sequence, found: true, frame: m.Data}, nil
+}
+
+// present reads what is stored for d, if it was signed by keys.
+func (f *Fleet) present(ctx context.Context, d Device, keys KeySet) (document, error) {
+	doc, err := f.stored(ctx, d)
+	if err != nil || !doc.found {
+		return doc, err
+	}
+	v, err := wire.Verify(doc.frame, keys, wire.Expect{Kind: wire.KindDevice, Audience: d.String()})
+	if err != nil {
+		return doc, fmt.Errorf("what is published for it now was not signed by this key, or is damaged (%w): publish with the key that signed it", err)
+	}
+	payload, err := v.Open()
+	if err != nil {
+		return doc, fmt.Errorf("what is published for it now cannot be opened: %w", err)
+	}
+	if err := score.Decode(payload, &doc.assignment); err != nil {
+		return doc, fmt.Errorf("what is published for it now was made by another version of this program (%w): update this one", err)
+	}
+	doc.assignment.Metadata.Generation = v.Statement.Generation
+	return doc, nil
+}
+
+func noStore(err error) error {
+	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) {
+		return fmt.Errorf("%w: the server has no store for this fleet yet; continuo setup makes it", err)
+	}
+	return err
+}
+
+func deleted(h nats.Header) bool {
+	op := h.Get("KV-Operation")
+	return op == "DEL" || op == "PURGE" || h.Get("Nats-Marker-Reason") != ""
+}
+
+// seal signs an assignment as the document of d.
+func seal(as score.Assignment, d Device, signer wire.Signer, now time.Time) (frame []byte, header nats.Header, size, raw int, err error) {
+	payload, err := score.Encode(as)
+	if err != nil {
+		return nil, nil, 0, 0, err
+	}
+	st := wire.Statement{
+		Kind: wire.KindDevice, Audience: d.String(), Name: as.Metadata.Name, Generation: as.Metadata.Generation,
+		Issued: wire.UnixSeconds(now), Encoding: wire.EncodingGzip, Media: wire.MediaAssignment,
+	}
+	e, err := wire.SealEnvelope(st, payload, signer)
+	if err != nil {
+		return nil, nil, 0, 0, fmt.Errorf("%d bytes of manifests: %w", len(payload), err)
+	}
+	if frame, err = e.Frame(); err != nil {
+		return nil, nil, 0, 0, err
+	}
+	sum := sha256.Sum256(e.Payload)
+	st.Digest = sum[:]
+	return frame, nats.Header(wire.Announce(st)), len(e.Payload), len(payload), nil
+}
+
+// replace writes a document if what is stored is still of that revision.
+func (f *Fleet) replace(ctx context.Context, d Device, frame []byte, header nats.Header, revision uint64) (uint64, error) {
+	m := &nats.Msg{Subject: wire.DesiredSubject(wire.DeviceKey(d)), Header: header, Data: frame}
+	const attempts = 3
+	for i := 1; ; i++ {
+		ack, err := f.publish(ctx, m, revision)
+		if err == nil {
+			return ack, nil
+		}
+		if permanent(err) {
+			return 0, f.explain(noStore(err))
+		}
+		// A lost answer and a refusal both leave it open whether this document is stored.
+		now, readErr := f.stored(ctx, d)
+		switch {
+		case readErr != nil:
+			return 0, readErr
+		case now.found && bytes.Equal(now.frame, frame):
+			return now.revision, nil
+		case now.revision != revision:
+			return 0, errStale
+		case i == attempts:
+			return 0, f.explain(err)
+		}
+	}
+}
+
+var errStale = errors.New("stale base")
+
+func (f *Fleet) publish(ctx context.Context, m *nats.Msg, revision uint64) (uint64, error) {
+	ctx, cancel := within(ctx)
+	defer cancel()
+	ack, err := f.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(revision))
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}
+
+// permanent tells that an error says for sure that nothing was stored, and why.
+func permanent(err error) bool {
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) {
+		return true
+	}
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && api.ErrorCode != 10071 && api.ErrorCode != 10164
+}

@@ -1,0 +1,313 @@
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/continuo-fleet/continuo/internal/wire"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// PublishOptions say how manifests are published.
+type PublishOptions struct {
+	Signer wire.Signer // the operator key
+	Site   string      // of the devices that are named without one; empty means main
+	DryRun bool        // tell what would change, and write nothing
+}
+
+// A Publication is what came of publishing for one device.
+type Publication struct {
+	Device     Device           `json:"device"`
+	Generation uint64           `json:"generation"` // of the document now, or, in a dry run, as it would be
+	Written    bool             `json:"written"`
+	Size       int              `json:"size,omitzero"`    // bytes as carried
+	RawSize    int              `json:"rawSize,omitzero"` // bytes when opened
+	Manifests  []ManifestChange `json:"manifests"`
+}
+
+// Changes reports whether the document is, or would be, another one.
+func (p Publication) Changes() bool {
+	return slices.ContainsFunc(p.Manifests, func(c ManifestChange) bool { return c.Action != Unchanged })
+}
+
+// A ManifestChange is what is done to one manifest of a device.
+type ManifestChange struct {
+	Name       string         `json:"name"`
+	Action     ManifestAction `json:"action"`
+	Generation uint64         `json:"generation"`
+}
+
+// A ManifestAction says what is done to a manifest.
+type ManifestAction string
+
+// Actions.
+const (
+	Added     ManifestAction = "added"
+	Replaced  ManifestAction = "replaced"
+	Removed   ManifestAction = "removed"
+	Unchanged ManifestAction = "unchanged"
+)
+
+// A StaleError says that somebody else published for a device at the same time. Nothing was written for it.
+type StaleError struct {
+	Device Device
+	Now    uint64           // generation that is stored now
+	Others []ManifestChange // what the other publisher did
+}
+
+func (e *StaleError) Error() string {
+	var what []string
+	for _, c := range e.Others {
+		what = append(what, fmt.Sprintf("%s %s", c.Name, c.Action))
+	}
+	if len(what) == 0 {
+		what = []string{"nothing that can be read"}
+	}
+	return fmt.Sprintf("cannot publish for %s: somebody else published generation %d meanwhile (%s): look at it, and publish again", e.Device, e.Now, strings.Join(what, ", "))
+}
+
+// Publish makes manifests part of what their devices should be. A manifest replaces the one of the same name; all
+// others of a device stay. A device for which nothing changes is not written to. Everything is checked before anything
+// is written.
+func (f *Fleet) Publish(ctx context.Context, manifests []score.Manifest, o PublishOptions) ([]Publication, error) {
+	byDevice, err := assign(manifests, o)
+	if err != nil {
+		return nil, err
+	}
+	return f.change(ctx, byDevice, o)
+}
+
+// Remove takes a manifest away from what a device should be. What the device does about it is a matter of the policy
+// that the manifest had.
+func (f *Fleet) Remove(ctx context.Context, d Device, manifest string, o PublishOptions) ([]Publication, error) {
+	if err := d.Check(); err != nil {
+		return nil, err
+	}
+	return f.change(ctx, map[Device]edit{d: {remove: manifest}}, o)
+}
+
+// An edit is what is done to the document of one device.
+type edit struct {
+	put    []score.Manifest
+	remove string
+}
+
+// assign checks manifests, and sorts them by device.
+func assign(manifests []score.Manifest, o PublishOptions) (map[Device]edit, error) {
+	var problems []error
+	out := map[Device]edit{}
+	for _, m := range manifests {
+		name := m.Metadata.Name
+		for _, p := range m.Validate() {
+			if p.Severity == score.Error {
+				problems = append(problems, fmt.Errorf("manifest %q: %s", name, p))
+			}
+		}
+		if m.Spec.Target.Selector != nil {
+			problems = append(problems, fmt.Errorf("manifest %q has a selector; this version publishes to single devices only, class manifests come later: give target.device", name))
+			continue
+		}
+		d := Device{Site: cmp.Or(o.Site, wire.DefaultSite), ID: m.Spec.Target.Device}
+		if err := d.Check(); err != nil {
+			problems = append(problems, fmt.Errorf("manifest %q: %w", name, err))
+			continue
+		}
+		e := out[d]
+		if slices.ContainsFunc(e.put, func(o score.Manifest) bool { return o.Metadata.Name == name }) {
+			problems = append(problems, fmt.Errorf("manifest %q is given twice for %s", name, d))
+		}
+		e.put = append(e.put, m)
+		out[d] = e
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("nothing was published: %w", errors.Join(problems...))
+	}
+	return out, nil
+}
+
+// A pending write is a document that is ready to be stored.
+type pendingWrite struct {
+	Publication
+	base   document
+	frame  []byte
+	header nats.Header
+}
+
+// change makes all edits, or, if one of them cannot be made, none.
+func (f *Fleet) change(ctx context.Context, edits map[Device]edit, o PublishOptions) ([]Publication, error) {
+	if o.Signer == nil {
+		return nil, errors.New("cannot publish: no operator key is given")
+	}
+	public, err := o.Signer.PublicKey()
+	if err != nil {
+		return nil, fmt.Errorf("cannot publish: %w", err)
+	}
+	keys, err := DocumentKeys(public)
+	if err != nil {
+		return nil, fmt.Errorf("cannot publish: %w", err)
+	}
+	devices := slices.SortedFunc(maps.Keys(edits), func(a, b Device) int { return cmp.Compare(a.String(), b.String()) })
+	states, err := f.Status(ctx, devices...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot publish without knowing what the devices hold: %w", err)
+	}
+	var ready []pendingWrite
+	var problems []error
+	for i, d := range devices {
+		w, err := f.prepare(ctx, d, edits[d], states[i], keys, o.Signer)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("cannot publish for %s: %w", d, err))
+		}
+		ready = append(ready, w)
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("nothing was published: %w", errors.Join(problems...))
+	}
+	out := make([]Publication, len(ready))
+	for i, w := range ready {
+		out[i] = w.Publication
+		if o.DryRun || !w.Changes() {
+			continue
+		}
+		if _, err := f.replace(ctx, w.Device, w.frame, w.header, w.base.revision); err != nil {
+			if errors.Is(err, errStale) {
+				err = f.stale(ctx, w, keys)
+			} else {
+				err = fmt.Errorf("cannot publish for %s: %w", w.Device, err)
+			}
+			return out[:i], err
+		}
+		out[i].Written = true
+	}
+	return out, nil
+}
+
+// prepare merges an edit into what is published for d now.
+func (f *Fleet) prepare(ctx context.Context, d Device, e edit, state DeviceState, keys KeySet, signer wire.Signer) (pendingWrite, error) {
+	doc, err := f.present(ctx, d, keys)
+	if err != nil {
+		return pendingWrite{}, err
+	}
+	as, changes, err := merge(doc.assignment, e, state.Status)
+	if err != nil {
+		return pendingWrite{}, err
+	}
+	w := pendingWrite{Publication: Publication{Device: d, Generation: doc.assignment.Metadata.Generation, Manifests: changes}, base: doc}
+	if !w.Changes() {
+		return w, nil
+	}
+	// Above everything that the device may have accepted already: the store can be younger than the device.
+	w.Generation = max(doc.assignment.Metadata.Generation, state.Reported()) + 1
+	as.APIVersion, as.Kind = score.APIVersion, score.AssignmentKind
+	as.Metadata.Name, as.Metadata.Generation = d.ID, w.Generation
+	as.Spec.Complete = true
+	as.Spec.Scores = 0
+	for _, m := range as.Spec.Manifests {
+		as.Spec.Scores += len(m.Spec.Scores)
+	}
+	w.frame, w.header, w.Size, w.RawSize, err = seal(as, d, signer, time.Now())
+	return w, err
+}
+
+// merge gives the assignment after an edit, and what the edit changes. status is what the device said last, if anything.
+func merge(as score.Assignment, e edit, status *interpret.DeviceStatus) (score.Assignment, []ManifestChange, error) {
+	as.Spec.Manifests = slices.Clone(as.Spec.Manifests)
+	var changes []ManifestChange
+	for _, m := range e.put {
+		i := slices.IndexFunc(as.Spec.Manifests, func(o score.Manifest) bool { return o.Metadata.Name == m.Metadata.Name })
+		c := ManifestChange{Name: m.Metadata.Name, Action: Added, Generation: 1 + reported(status, m.Metadata.Name)}
+		if i >= 0 {
+			old := as.Spec.Manifests[i]
+			c.Action, c.Generation = Replaced, max(c.Generation, old.Metadata.Generation+1)
+			equal, err := same(old, m)
+			if err != nil {
+				return as, nil, err
+			}
+			if equal {
+				changes = append(changes, ManifestChange{m.Metadata.Name, Unchanged, old.Metadata.Generation})
+				continue
+			}
+		}
+		m.Metadata.Generation = c.Generation
+		if i >= 0 {
+			as.Spec.Manifests[i] = m
+		} else {
+			as.Spec.Manifests = append(as.Spec.Manifests, m)
+		}
+		changes = append(changes, c)
+	}
+	if e.remove != "" {
+		i := slices.IndexFunc(as.Spec.Manifests, func(o score.Manifest) bool { return o.Metadata.Name == e.remove })
+		if i < 0 {
+			return as, nil, fmt.Errorf("it has no manifest %q", e.remove)
+		}
+		changes = append(changes, ManifestChange{e.remove, Removed, as.Spec.Manifests[i].Metadata.Generation})
+		as.Spec.Manifests = slices.Delete(as.Spec.Manifests, i, i+1)
+	}
+	slices.SortFunc(as.Spec.Manifests, func(a, b score.Manifest) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
+	return as, changes, claimedTwice(as.Spec.Manifests)
+}
+
+// same compares two manifests without their generations.
+func same(a, b score.Manifest) (bool, error) {
+	a.Metadata.Generation, b.Metadata.Generation = 0, 0
+	x, err := score.Encode(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := score.Encode(b)
+	return bytes.Equal(x, y), err
+}
+
+// reported is the generation under which a device knows a manifest.
+func reported(status *interpret.DeviceStatus, manifest string) uint64 {
+	if status == nil {
+		return 0
+	}
+	for _, m := range status.Manifests {
+		if m.Name == manifest {
+			return m.Generation
+		}
+	}
+	return 0
+}
+
+// claimedTwice finds what two manifests of one device want to own.
+func claimedTwice(manifests []score.Manifest) error {
+	var problems []error
+	owner := map[score.Resource]string{}
+	for _, m := range manifests {
+		for _, s := range m.Spec.Scores {
+			for _, r := range s.Spec.Claims() {
+				if first, ok := owner[r]; ok && first != m.Metadata.Name {
+					problems = append(problems, fmt.Errorf("the manifests %q and %q both own %s: give it to one of them", first, m.Metadata.Name, r))
+				}
+				owner[r] = m.Metadata.Name
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// stale says what somebody else published instead.
+func (f *Fleet) stale(ctx context.Context, w pendingWrite, keys KeySet) error {
+	e := &StaleError{Device: w.Device}
+	now, err := f.present(ctx, w.Device, keys)
+	if err != nil {
+		return e
+	}
+	e.Now = now.assignment.Metadata.Generation
+	_, e.Others, _ = merge(w.base.assignment, edit{put: now.assignment.Spec.Manifests}, nil)
+	e.Others = slices.DeleteFunc(e.Others, func(c ManifestChange) bool { return c.Action == Unchanged })
+	return e
+}

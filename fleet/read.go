@@ -1,0 +1,254 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/continuo-fleet/continuo/internal/wire"
+)
+
+// A message is what a stream holds under a subject, with what the server says of it.
+type message struct {
+	stream, subject string
+	sequence        uint64
+	time            time.Time
+	pending         uint64
+	deleted         bool
+	generation      uint64 // as the publisher said; a hint
+	data            []byte
+}
+
+// subjectsOf gives what a stream listens on.
+func subjectsOf(stream string) []string {
+	all := wire.Streams(1)
+	return all[slices.IndexFunc(all, func(s wire.Stream) bool { return s.Name == stream })].Subjects
+}
+
+func aliveSubject(key string) string {
+	return strings.TrimSuffix(subjectsOf(wire.StreamAlive)[0], ">") + key
+}
+
+// follow hands over the last message of every subject, and then every new one, until stop is called. initial is how
+// many there are to begin with. It is a consumer: device-written data is never read by direct get, because there a
+// device's own headers would decide what it seems to be.
+func (f *Fleet) follow(ctx context.Context, stream string, subjects []string, headersOnly bool, hand func(message)) (initial uint64, stop func(), err error) {
+	js, err := f.nc.JetStream(nats.MaxWait(patience))
+	if err != nil {
+		return 0, nil, err
+	}
+	opts := []nats.SubOpt{nats.BindStream(stream), nats.OrderedConsumer(), nats.DeliverLastPerSubject(), nats.ConsumerFilterSubjects(subjects...)}
+	if headersOnly {
+		opts = append(opts, nats.HeadersOnly())
+	}
+	sub, err := js.Subscribe("", func(m *nats.Msg) {
+		meta, err := m.Metadata()
+		if err != nil {
+			return
+		}
+		a, _ := wire.ParseAnnouncement(wire.ConfigSubject("c.x"), m.Header)
+		hand(message{
+			stream: stream, subject: m.Subject, sequence: meta.Sequence.Stream, time: meta.Timestamp, pending: meta.NumPending,
+			deleted: deleted(m.Header), generation: a.Generation, data: m.Data,
+		})
+	}, opts...)
+	if err != nil {
+		return 0, nil, f.explain(noStore(err))
+	}
+	stop = func() { _ = sub.Unsubscribe() } // deletes the consumer too
+	if initial, err = sub.InitialConsumerPending(); err != nil {
+		stop()
+		return 0, nil, err
+	}
+	return initial, stop, nil
+}
+
+// maxFilters is how many devices are followed by name; above it all are, and the rest is left out here.
+const maxFilters = 64
+
+func filters(stream string, devices []Device) []string {
+	if len(devices) == 0 || len(devices) > maxFilters {
+		return subjectsOf(stream)
+	}
+	var out []string
+	for _, d := range devices {
+		switch stream {
+		case wire.StreamDesired:
+			out = append(out, wire.DesiredSubject(wire.DeviceKey(d)))
+		case wire.StreamActual:
+			out = append(out, wire.ActualSubject(d))
+		case wire.StreamAlive:
+			out = append(out, aliveSubject(wire.AliveKey(d)))
+		}
+	}
+	if stream == wire.StreamAlive {
+		out = append(out, aliveSubject(presenceKey))
+	}
+	return out
+}
+
+// look reads everything of the devices (none means all), calls loaded once, and then changed for every change, until
+// one of them returns false.
+func (f *Fleet) look(ctx context.Context, devices []Device, loaded func(*view) bool, changed func(*view, Device) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	messages := make(chan message, 64)
+	hand := func(m message) {
+		select {
+		case messages <- m:
+		case <-ctx.Done():
+		}
+	}
+	left := map[string]uint64{}
+	for _, stream := range []string{wire.StreamDesired, wire.StreamActual, wire.StreamAlive} {
+		n, stop, err := f.follow(ctx, stream, filters(stream, devices), stream == wire.StreamDesired, hand)
+		if err != nil {
+			return fmt.Errorf("cannot read stream %s: %w", stream, err)
+		}
+		defer stop()
+		if n > 0 {
+			left[stream] = n
+		}
+	}
+	v := &view{devices: map[Device]*DeviceState{}}
+	ready := false
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		if !ready && len(left) == 0 {
+			ready = true
+			if !loaded(v) {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late.C:
+			if !ready {
+				return fmt.Errorf("cannot read the fleet: the server did not send everything within %s", patience)
+			}
+		case m := <-messages:
+			if n, ok := left[m.stream]; ok {
+				if left[m.stream] = n - 1; n <= 1 || m.pending == 0 {
+					delete(left, m.stream)
+				}
+			}
+			if d, ok := v.take(m); ok && ready && !changed(v, d) {
+				return nil
+			}
+		}
+	}
+}
+
+// Status reads the state of devices, in their order; of all that are known when none is named. No device is asked.
+func (f *Fleet) Status(ctx context.Context, devices ...Device) ([]DeviceState, error) {
+	for _, d := range devices {
+		if err := d.Check(); err != nil {
+			return nil, err
+		}
+	}
+	var out []DeviceState
+	err := f.look(ctx, devices, func(v *view) bool {
+		wanted := devices
+		if len(wanted) == 0 {
+			wanted = v.sorted()
+		}
+		for _, d := range wanted {
+			out = append(out, v.state(d))
+		}
+		return false
+	}, nil)
+	return out, err
+}
+
+// relook is how often a watch reads everything anew: what a watch may have missed is found then.
+const relook = 5 * time.Minute
+
+// Watch calls changed for the state of every device (of those that are named, or of all) now, and whenever it is
+// another, until ctx ends or changed returns false. It lives on over restarts of the server.
+func (f *Fleet) Watch(ctx context.Context, devices []Device, changed func(DeviceState) bool) error {
+	last := map[Device]DeviceState{}
+	tell := func(s DeviceState) bool {
+		was, known := last[s.Device]
+		last[s.Device] = s
+		if known && was.Verdict == s.Verdict && was.Reason == s.Reason && was.Revision == s.Revision && was.Desired == s.Desired && was.Liveness == s.Liveness {
+			return true
+		}
+		return changed(s)
+	}
+	wanted := func(d Device) bool { return len(devices) == 0 || slices.Contains(devices, d) }
+	tellAll := func(v *view) bool {
+		for _, d := range v.sorted() {
+			if wanted(d) && !tell(v.state(d)) {
+				return false
+			}
+		}
+		return true
+	}
+	renewed, stop := f.onReconnect()
+	defer stop()
+	for wait := time.Second; ; {
+		over := false
+		round, cancel := context.WithTimeout(ctx, relook)
+		go func() {
+			select {
+			case <-renewed:
+				cancel()
+			case <-round.Done():
+			}
+		}()
+		err := f.look(round, devices, func(v *view) bool {
+			wait = time.Second
+			for _, d := range devices {
+				v.device(d)
+			}
+			over = !tellAll(v)
+			return !over
+		}, func(v *view, d Device) bool {
+			if d == (Device{}) {
+				over = !tellAll(v)
+			} else if wanted(d) {
+				over = !tell(v.state(d))
+			}
+			return !over
+		})
+		again := round.Err() != nil
+		cancel()
+		switch {
+		case over:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case again:
+			continue
+		case f.nc.IsConnected():
+			return err // it cannot be read, and waiting does not help
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+			wait = min(2*wait, 30*time.Second)
+		}
+	}
+}
+
+// Wait waits until d holds a generation, or a later one, and nothing will change by itself soon. It gives the last
+// known state also when ctx ends first.
+func (f *Fleet) Wait(ctx context.Context, d Device, generation uint64) (DeviceState, error) {
+	var last DeviceState
+	err := f.Watch(ctx, []Device{d}, func(s DeviceState) bool {
+		last = s
+		return !(s.Verdict == Converged && s.Status.Generation >= generation || s.Verdict != Converged && s.Verdict.Settled() && s.Desired >= generation)
+	})
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%s is still %s (%s): %w", d, last.Verdict, last.Reason, err)
+	}
+	return last, err
+}

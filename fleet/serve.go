@@ -1,0 +1,315 @@
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/continuo-fleet/continuo/internal/wire"
+)
+
+// ServeOptions say how the control service answers.
+type ServeOptions struct {
+	Signer   wire.Signer   // the control key
+	Keys     KeySet        // who may sign documents: others are not announced
+	Interval time.Duration // between heartbeats; 0 means 30 s, which is also the most
+	Poll     time.Duration // between a device's own looks at its document; 0 means 5 min
+	// Reconnect is how long devices spread their reconnects; 0 means as the number of devices asks for.
+	Reconnect time.Duration
+	// Notice hears what the service cannot do, and goes on without; may be nil.
+	Notice func(error)
+}
+
+// queue shares the heartbeats among all control services.
+const queue = "control"
+
+// perLogin is how much of a reconnect window one device needs, several times what a login costs a server.
+const perLogin = 12 * time.Millisecond
+
+// Serve answers heartbeats until ctx ends. It holds nothing that it could not read again, has no authority over any
+// device, and any number may run at once. Devices go on without it; they only learn later that something is new.
+func (f *Fleet) Serve(ctx context.Context, o ServeOptions) error {
+	if o.Signer == nil {
+		return errors.New("cannot serve: no control key is given")
+	}
+	if o.Interval > wire.DefaultInterval {
+		return fmt.Errorf("cannot serve: heartbeats every %s are too few, a device counts as silent after %s: at most %s", o.Interval, wire.AliveTTL, wire.DefaultInterval)
+	}
+	if o.Interval == 0 {
+		o.Interval = wire.DefaultInterval
+	}
+	if o.Notice == nil {
+		o.Notice = func(error) {}
+	}
+	s := &service{Fleet: f, o: o, documents: map[Device]wire.ControlEnvelope{}, blocked: map[Device]bool{}, seen: map[Device]sighting{}, notes: make(chan note, 1024)}
+	sub, err := f.nc.QueueSubscribe(wire.AllHeartbeats, queue, s.answer)
+	if err != nil {
+		return fmt.Errorf("cannot serve: %w", err)
+	}
+	defer sub.Unsubscribe()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { s.keepAlive(ctx) })
+	wg.Go(func() { s.followAll(ctx) })
+	<-ctx.Done()
+	return nil
+}
+
+// service is one control service.
+type service struct {
+	*Fleet
+	o     ServeOptions
+	notes chan note
+
+	mu        sync.Mutex
+	documents map[Device]wire.ControlEnvelope // generation, digest and size of what is published
+	blocked   map[Device]bool
+	seen      map[Device]sighting
+}
+
+// A note is something to be kept in the alive bucket.
+type note struct {
+	device    Device
+	heartbeat Heartbeat
+}
+
+// A sighting remembers which agents report as a device.
+type sighting struct {
+	now, before string // instances
+	flips       int    // how often the one before came back
+}
+
+// maxFlips heartbeats of an instance that was replaced already prove two agents: one that restarts never comes back.
+const maxFlips = 2
+
+// answer answers one heartbeat. Nothing of it is believed but what is kept about this one device.
+func (s *service) answer(m *nats.Msg) {
+	d, err := wire.DeviceOf(m.Subject)
+	if err != nil || m.Reply == "" {
+		return
+	}
+	hb, err := wire.DecodeHeartbeat(m.Data)
+	if err != nil {
+		s.o.Notice(fmt.Errorf("cannot read a heartbeat of %s: %w", d, err))
+		return
+	}
+	s.mu.Lock()
+	c := s.documents[d]
+	c.Blocked = s.blocked[d]
+	duplicate := s.sight(d, hb.Instance)
+	devices := len(s.seen)
+	s.mu.Unlock()
+	c.Nonce, c.Now = hb.Nonce, wire.UnixSeconds(time.Now())
+	c.Interval, c.Poll, c.Reconnect = seconds(s.o.Interval), seconds(s.o.Poll), seconds(s.o.Reconnect)
+	if c.Reconnect == 0 {
+		c.Reconnect = seconds(max(time.Duration(devices)*perLogin, wire.ReconnectBound.Min))
+	}
+	b, err := wire.SealControl(c, d, s.o.Signer)
+	if err == nil {
+		err = m.Respond(b)
+	}
+	if err != nil {
+		s.o.Notice(fmt.Errorf("cannot answer a heartbeat of %s: %w", d, err))
+	}
+	select {
+	case s.notes <- note{d, Heartbeat{
+		Agent: hb.Agent, Build: hb.Build, Boot: hb.Boot, Instance: hb.Instance, Generation: hb.Generation, Digest: fmt.Sprintf("%x", hb.Digest),
+		Outcome: hb.Outcome, Health: hb.Health, Store: hb.Store, Pending: hb.Pending, Uptime: hb.Uptime, Duplicate: duplicate,
+	}}:
+	default: // the store is slow; the next heartbeat comes soon
+	}
+}
+
+func seconds(d time.Duration) uint32 { return uint32(min(max(d, 0), 24*time.Hour) / time.Second) }
+
+// sight notes an instance, and reports whether two agents share the name of d.
+func (s *service) sight(d Device, instance string) bool {
+	g := s.seen[d]
+	switch {
+	case instance == g.now:
+	case instance == g.before:
+		g.now, g.before, g.flips = g.before, g.now, g.flips+1
+	default:
+		g = sighting{now: instance, before: g.now}
+	}
+	s.seen[d] = g
+	return g.flips >= maxFlips
+}
+
+// keepAlive keeps in the alive bucket who was heard, and that somebody listens.
+func (s *service) keepAlive(ctx context.Context) {
+	present := time.NewTimer(0)
+	defer present.Stop()
+	var own presence
+	for {
+		key, value := presenceKey, any(nil)
+		select {
+		case <-ctx.Done():
+			return
+		case <-present.C:
+			present.Reset(s.o.Interval)
+			if own.Beats == 0 {
+				own = s.predecessor(ctx)
+			}
+			own.Beats++
+			value = own
+		case n := <-s.notes:
+			key, value = wire.AliveKey(n.device), n.heartbeat
+		}
+		b, err := json.Marshal(value)
+		if err == nil {
+			err = s.put(ctx, aliveSubject(key), b)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.o.Notice(fmt.Errorf("cannot note that %s was heard: %w", key, s.explain(noStore(err))))
+		}
+	}
+}
+
+func (s *service) put(ctx context.Context, subject string, b []byte) error {
+	ctx, cancel := within(ctx)
+	defer cancel()
+	_, err := s.js.Publish(ctx, subject, b, jetstream.WithRetryAttempts(0))
+	return err
+}
+
+// predecessor is the presence that another control service left.
+func (s *service) predecessor(ctx context.Context) presence {
+	ctx, cancel := within(ctx)
+	defer cancel()
+	var p presence
+	stream, err := s.js.Stream(ctx, wire.StreamAlive)
+	if err != nil {
+		return p
+	}
+	m, err := stream.GetLastMsgForSubject(ctx, aliveSubject(presenceKey))
+	if err != nil || deleted(m.Header) || json.Unmarshal(m.Data, &p) != nil {
+		return presence{}
+	}
+	return p
+}
+
+// followAll knows what is published and who is blocked, over restarts and losses of the store.
+func (s *service) followAll(ctx context.Context) {
+	renewed, stop := s.onReconnect()
+	defer stop()
+	wait := time.Second
+	for ctx.Err() == nil {
+		err := s.followOnce(ctx, renewed)
+		if err == nil {
+			wait = time.Second
+			continue
+		}
+		s.o.Notice(fmt.Errorf("cannot follow what is published: %w", err))
+		select {
+		case <-ctx.Done():
+		case <-renewed:
+		case <-time.After(wait):
+			wait = min(2*wait, 30*time.Second)
+		}
+	}
+}
+
+// followOnce follows until something says that it should begin anew.
+func (s *service) followOnce(ctx context.Context, renewed <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, relook)
+	defer cancel()
+	documents, blocked := map[Device]wire.ControlEnvelope{}, map[Device]bool{}
+	messages := make(chan message, 64)
+	hand := func(m message) {
+		select {
+		case messages <- m:
+		case <-ctx.Done():
+		}
+	}
+	left := map[string]uint64{}
+	for stream, subjects := range map[string][]string{wire.StreamDesired: subjectsOf(wire.StreamDesired), wire.StreamControl: {blockedSubject("*.*")}} {
+		n, stop, err := s.follow(ctx, stream, subjects, false, hand)
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", stream, err)
+		}
+		defer stop()
+		if n > 0 {
+			left[stream] = n
+		}
+	}
+	ready := false
+	for {
+		if !ready && len(left) == 0 {
+			// Only what is complete replaces what was known.
+			ready = true
+			s.mu.Lock()
+			s.documents, s.blocked = documents, blocked
+			s.mu.Unlock()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-renewed:
+			return nil
+		case m := <-messages:
+			if n, ok := left[m.stream]; ok {
+				if left[m.stream] = n - 1; n <= 1 || m.pending == 0 {
+					delete(left, m.stream)
+				}
+			}
+			s.mu.Lock()
+			s.learn(m, documents, blocked)
+			s.mu.Unlock()
+		}
+	}
+}
+
+// learn takes one message into what is known.
+func (s *service) learn(m message, documents map[Device]wire.ControlEnvelope, blocked map[Device]bool) {
+	if m.stream == wire.StreamControl {
+		if d, err := wire.ParseDevice(m.subject[len(blockedSubject("")):]); err == nil {
+			blocked[d] = !m.deleted
+		}
+		return
+	}
+	t, err := wire.Key(m.subject[len(wire.DesiredSubject("")):]).Target()
+	if err != nil || t.Kind != wire.KindDevice {
+		return
+	}
+	if m.deleted {
+		delete(documents, t.Device)
+		return
+	}
+	v, err := wire.Verify(m.data, s.o.Keys, wire.Expect{Kind: wire.KindDevice, Audience: t.Device.String()})
+	if err != nil {
+		s.o.Notice(fmt.Errorf("what is published for %s is not announced: %w", t.Device, err))
+		return
+	}
+	documents[t.Device] = wire.ControlEnvelope{Generation: v.Statement.Generation, Digest: v.Statement.Digest[:sha256.Size:sha256.Size], Size: v.Statement.Size}
+}
+
+// blockedSubject is where it is kept that a device is to change nothing.
+func blockedSubject(device string) string {
+	return subjectsOf(wire.StreamControl)[0][:len(subjectsOf(wire.StreamControl)[0])-1] + "blocked." + device
+}
+
+// Block tells a device to observe and report, and to change nothing, or lets it go on. It holds from the device's next
+// heartbeat on. A device that no control service reaches does not hear of it.
+func (f *Fleet) Block(ctx context.Context, d Device, blocked bool) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
+	m := &nats.Msg{Subject: blockedSubject(d.String()), Data: []byte("blocked")}
+	if !blocked {
+		m.Data, m.Header = nil, nats.Header{"KV-Operation": {"DEL"}}
+	}
+	ctx, cancel := within(ctx)
+	defer cancel()
+	if _, err := f.js.PublishMsg(ctx, m); err != nil {
+		return fmt.Errorf("cannot change whether %s is blocked: %w", d, f.explain(noStore(err)))
+	}
+	return nil
+}
