@@ -46,6 +46,7 @@ var layers = []layer{
 	{"interpret/*", "score topology interpret", "a kind does not know other kinds, nor a real device"},
 	{"agent", "score topology interpret agent/authority agent/store github.com/sirupsen/logrus",
 		"ports only: no NATS, no systemd, no podman"},
+	{"agent/config", "score internal/wire", "what a device is told about itself; it knows neither the agent nor how it connects"},
 	{"agent/authority", "score interpret", "one pure function decides, in the words of the language and the contract"},
 	{"agent/store", "internal/atomicfile golang.org/x/sys", "the store keeps bytes and facts for the agent, and judges none"},
 	{"agent/natslink", "agent score interpret internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys",
@@ -60,7 +61,7 @@ var layers = []layer{
 	{"internal/wire", "github.com/vmihailenco/msgpack github.com/nats-io/nkeys github.com/nats-io/jwt",
 		"the bytes between the two ends: it knows neither the agent nor the language (S03, S08, S32)"},
 	{"internal/...", "score internal/wire github.com/nats-io golang.org/x/sys", "nobody else's API, and below everything but the language"},
-	{"cmd/continuo-agent", "score topology topology/memory topology/pi interpret interpret/standard agent agent/... internal/wire " +
+	{"cmd/continuo-agent", "score topology topology/memory topology/pi interpret interpret/standard agent agent/... internal/wire schemas/source cmd/internal/... " +
 		"github.com/spf13 github.com/sirupsen/logrus github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/coreos/go-systemd " +
 		"go.yaml.in/yaml github.com/goccy/go-yaml golang.org/x/sys",
 		"flags and wiring of the device's binary"},
@@ -68,8 +69,8 @@ var layers = []layer{
 		"internal/... github.com/spf13 github.com/sirupsen/logrus github.com/nats-io go.yaml.in/yaml github.com/goccy/go-yaml " +
 		"github.com/fsnotify/fsnotify golang.org/x/sys",
 		"flags and wiring of the operator's command"},
-	{"cmd/...", "score topology/... interpret/... agent/... fleet schemas internal/... cmd/... github.com/spf13 github.com/sirupsen/logrus",
-		"parts of a command"},
+	{"cmd/internal/...", "score interpret cmd/internal/... github.com/spf13 go.yaml.in/yaml",
+		"what both commands share: how they end, and how they show a status"},
 	{"examples/...", "score schemas fleet", "examples use what a stranger may use"},
 	{"test/...", "... github.com golang.org", "harness, suites and benchmarks; nobody imports them"},
 }

@@ -1,0 +1,227 @@
+// Package config is the configuration of one device: who it is, where its fleet is, and
+// whom it trusts. It opens no connection and knows nothing of the agent that it is for;
+// credentials are named by file here, and never held.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/continuo-fleet/continuo/internal/wire"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// DefaultFile is where a device has its configuration.
+const DefaultFile = "/etc/continuo/agent.yaml"
+
+// DefaultState is where a device has its books.
+const DefaultState = "/var/lib/continuo"
+
+// Kind of the document.
+const Kind = "AgentConfig"
+
+// A Config is the configuration of one device.
+type Config struct {
+	// Version of this document's language: continuo/v1.
+	APIVersion string `json:"apiVersion"`
+	// Kind of document: AgentConfig.
+	Kind string `json:"kind"`
+	// Device is the id of this device.
+	Device string `json:"device"`
+	// Site the device belongs to. If it is left out, the one site of its fleet.
+	Site string `json:"site,omitempty"`
+	// Servers are the NATS servers, each a URL. All of them are tried.
+	Servers []string `json:"servers"`
+	// Credentials of the connection.
+	Credentials Credentials `json:"credentials"`
+	// TLS of the connection.
+	TLS TLS `json:"tls,omitzero"`
+	// Trust says whose signatures count.
+	Trust Trust `json:"trust"`
+	// State is the directory of the agent's books. If it is left out, /var/lib/continuo.
+	State string `json:"state,omitempty"`
+	// Root is a directory that all paths of scores are below, for trying things out. With it, services,
+	// containers and the host name are unavailable.
+	Root string `json:"root,omitempty"`
+	// Relist is the time between full passes when nothing happens. If it is left out, 5 minutes.
+	Relist score.Duration `json:"relist,omitzero"`
+}
+
+// Credentials of the connection.
+type Credentials struct {
+	// Type is nkey (a file with a user seed), creds (a NATS credentials file) or none (the server asks for none).
+	Type string `json:"type"`
+	// File that holds the credential. Only its owner may read it.
+	File string `json:"file,omitempty"`
+}
+
+// Types of credentials.
+const (
+	CredentialsNkey  = "nkey"
+	CredentialsCreds = "creds"
+	CredentialsNone  = "none"
+)
+
+// TLS of the connection.
+type TLS struct {
+	// CA is a PEM file with the certificates that the servers' are checked with. If it is left out, the system's.
+	CA string `json:"ca,omitempty"`
+	// Cert is a PEM file with the device's own certificate, if the servers ask for one.
+	Cert string `json:"cert,omitempty"`
+	// Key is a PEM file with the key of Cert.
+	Key string `json:"key,omitempty"`
+	// Plaintext allows a connection without encryption to another machine. Set it only on a network that is
+	// protected by other means.
+	Plaintext bool `json:"plaintext,omitempty"`
+}
+
+// Trust says whose signatures count.
+type Trust struct {
+	// Documents are the public keys that may sign what this device has to make true.
+	Documents []string `json:"documents"`
+	// Control are the public keys of control services, which answer heartbeats.
+	Control []string `json:"control,omitempty"`
+}
+
+// shortestRelist keeps a mistyped unit from making a device busy for ever.
+const shortestRelist = 10 * time.Second
+
+// Validate reports everything that is wrong with c, beyond the shape of the document.
+func (c Config) Validate() []score.Problem {
+	r := score.NewReport()
+	if c.APIVersion != score.APIVersion {
+		r.At("apiVersion").Errorf("apiVersion is %q, this version reads %q", c.APIVersion, score.APIVersion)
+	}
+	if c.Kind != Kind {
+		r.At("kind").Errorf("kind is %q, want %q", c.Kind, Kind)
+	}
+	if err := wire.CheckName("device", c.Device); err != nil {
+		r.At("device").Errorf("%s", err)
+	}
+	if c.Site != "" {
+		if err := wire.CheckName("site", c.Site); err != nil {
+			r.At("site").Errorf("%s", err)
+		}
+	}
+	if len(c.Servers) == 0 {
+		r.At("servers").Errorf("no server is given: name at least one, such as tls://nats.example.org:4222")
+	}
+	for i, s := range c.Servers {
+		if strings.TrimSpace(s) == "" {
+			r.At("servers", i).Errorf("the server is empty")
+		}
+		if strings.Contains(s, "@") {
+			r.At("servers", i).Errorf("a server must not hold a user or a password: name a file under credentials")
+		}
+	}
+	c.Credentials.check(r.At("credentials"))
+	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
+		r.At("tls").Errorf("cert and key go together")
+	}
+	if len(c.Trust.Documents) == 0 {
+		r.At("trust", "documents").Errorf("no key is given: a device that trusts nobody can be told nothing")
+	}
+	checkKeys(r.At("trust", "documents"), c.Trust.Documents)
+	checkKeys(r.At("trust", "control"), c.Trust.Control)
+	for field, path := range map[string]string{"state": c.State, "root": c.Root} {
+		if path != "" && !filepath.IsAbs(path) {
+			r.At(field).Errorf("path %q must be absolute", path)
+		}
+	}
+	if c.Relist != 0 && time.Duration(c.Relist) < shortestRelist {
+		r.At("relist").Errorf("relist must be at least %s", shortestRelist)
+	}
+	return r.Problems()
+}
+
+func (c Credentials) check(r *score.Report) {
+	switch c.Type {
+	case CredentialsNkey, CredentialsCreds:
+		if c.File == "" {
+			r.At("file").Errorf("credentials of type %s need a file", c.Type)
+		} else if !filepath.IsAbs(c.File) {
+			r.At("file").Errorf("path %q must be absolute", c.File)
+		}
+	case CredentialsNone:
+		if c.File != "" {
+			r.At("file").Errorf("credentials of type none have no file")
+		}
+	default:
+		r.At("type").Errorf("unknown credentials type %q: it is %s, %s or %s, and nothing else is used in its place",
+			c.Type, CredentialsNkey, CredentialsCreds, CredentialsNone)
+	}
+}
+
+func checkKeys(r *score.Report, keys []string) {
+	for i, k := range keys {
+		if _, err := wire.NewKeySet(0, wire.TrustedKey{PublicKey: k, Kinds: []wire.Kind{wire.KindDevice}}); err != nil {
+			r.At(i).Errorf("it is not the public key of a signer, which begins with A")
+		} else if slices.Index(keys, k) != i {
+			r.At(i).Errorf("the key is listed twice")
+		}
+	}
+}
+
+// CheckFiles looks at the file of the credential: a secret that others can read is none.
+func (c Config) CheckFiles() error {
+	if c.Credentials.File == "" {
+		return nil
+	}
+	st, err := os.Stat(c.Credentials.File)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("cannot use the credential file %s: it is not there", c.Credentials.File)
+	case err != nil:
+		return fmt.Errorf("cannot use the credential file: %w", err)
+	case !st.Mode().IsRegular():
+		return fmt.Errorf("cannot use the credential file %s: it is not a regular file", c.Credentials.File)
+	case st.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("cannot use the credential file %s: its mode is %04o and others may read it; run chmod 0600 %[1]s", c.Credentials.File, st.Mode().Perm())
+	}
+	return nil
+}
+
+// Identity names the device in its fleet.
+func (c Config) Identity() wire.Device {
+	site := c.Site
+	if site == "" {
+		site = wire.DefaultSite
+	}
+	return wire.Device{Site: site, ID: c.Device}
+}
+
+// DocumentKeys are trusted for what this device has to make true.
+func (c Config) DocumentKeys() (wire.KeySet, error) {
+	return keySet(c.Trust.Documents, wire.KindDevice)
+}
+
+// ControlKeys are trusted for answers to heartbeats.
+func (c Config) ControlKeys() (wire.KeySet, error) {
+	return keySet(c.Trust.Control, wire.KindHeartbeat)
+}
+
+func keySet(keys []string, kind wire.Kind) (wire.KeySet, error) {
+	trusted := make([]wire.TrustedKey, len(keys))
+	for i, k := range keys {
+		trusted[i] = wire.TrustedKey{PublicKey: k, Kinds: []wire.Kind{kind}}
+	}
+	set, err := wire.NewKeySet(0, trusted...)
+	if err != nil {
+		return set, fmt.Errorf("cannot use the trusted keys: %w", err)
+	}
+	return set, nil
+}
+
+// StateDir is State, or its default.
+func (c Config) StateDir() string {
+	if c.State == "" {
+		return DefaultState
+	}
+	return c.State
+}

@@ -1,0 +1,46 @@
+// Command continuo-agent is the device's binary: the daemon that keeps a device as its
+// owner wrote it down, and commands that do the same once, by hand. It holds flags and
+// wiring only; package agent does the work.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the whole command, for main and for tests.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return cli.Run(ctx, newRoot(), args, stdin, stdout, stderr)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "continuo-agent",
+		Short: "Keep this device in the state that its owner wrote down",
+		Long: `continuo-agent makes a device what a manifest says and keeps it so.
+
+As a service it takes signed manifests from its fleet (continuo-agent run).
+By hand it plays one manifest, without any server (continuo-agent plan, apply).
+
+Exit status: 0 nothing differs, 1 something differs, failed or has not converged,
+2 the command or its input is wrong.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: cli.Group,
+	}
+	root.AddCommand(newRun(), newPlan(), newApply(), newStatus(), newKinds(), newUnit(), cli.VersionCommand())
+	return root
+}

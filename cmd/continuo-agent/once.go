@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/config"
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+	"github.com/continuo-fleet/continuo/cmd/internal/show"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/interpret/standard"
+	"github.com/continuo-fleet/continuo/schemas/source"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology/pi"
+)
+
+// once plays one manifest file, for the commands plan and apply.
+type once struct {
+	file, root, state string
+	format            show.Format
+}
+
+func (o *once) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&o.file, "file", "f", "", "manifest to play, YAML or JSON; - is standard input (required)")
+	f.StringVar(&o.root, "root", "", "directory that all paths are below; without services, containers and host name")
+	f.StringVar(&o.state, "state", "", "directory of the agent's books (default "+config.DefaultState+", below --root if that is given)")
+	o.format.Flag(f)
+}
+
+// manifest reads the file. What is wrong with it is told on stderr.
+func (o *once) manifest(cmd *cobra.Command) (score.Manifest, error) {
+	if o.file == "" {
+		return score.Manifest{}, cli.Usagef("give a manifest: -f FILE")
+	}
+	data, err := cli.ReadInput(o.file, cmd.InOrStdin())
+	if err != nil {
+		return score.Manifest{}, &cli.UsageError{Err: err}
+	}
+	name := o.file
+	if name == "-" {
+		name = "standard input"
+	}
+	m, found := source.Manifest(name, data)
+	for _, d := range found {
+		fmt.Fprintln(cmd.ErrOrStderr(), d)
+	}
+	if source.Errors(found) > 0 {
+		return m, cli.ErrInvalid
+	}
+	return m, nil
+}
+
+func (o *once) stateDir() string {
+	if o.state != "" {
+		return o.state
+	}
+	return filepath.Join(o.root, config.DefaultState)
+}
+
+// play plays the manifest: on books that are kept if confirm is given, else on a copy of
+// them, so that planning writes nothing at all.
+func (o *once) play(cmd *cobra.Command, confirm bool) (interpret.DeviceStatus, error) {
+	frugal()
+	m, err := o.manifest(cmd)
+	if err != nil {
+		return interpret.DeviceStatus{}, err
+	}
+	ctx := cmd.Context()
+	dev, err := pi.Open(ctx, pi.Options{Root: o.root})
+	if err != nil {
+		return interpret.DeviceStatus{}, err
+	}
+	defer dev.Close()
+	var fs store.FS = store.Dir(o.stateDir())
+	if !confirm {
+		if fs, err = copyOfBooks(o.stateDir()); err != nil {
+			return interpret.DeviceStatus{}, err
+		}
+	}
+	books, rec, err := store.Open(fs, store.Options{})
+	if err != nil {
+		return interpret.DeviceStatus{}, err
+	}
+	defer books.Close()
+	for _, f := range rec.Findings {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s: %s\n", cmd.Root().Name(), o.stateDir(), f)
+	}
+	r := &agent.Runner{Table: standard.Bind(dev), Store: books, Files: dev.Files(), Uncertain: rec.Lost() || rec.Newer}
+	if !confirm {
+		return r.Plan(ctx, agent.Once(m))
+	}
+	if err := sweep(ctx, dev, books); err != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", cmd.Root().Name(), err)
+	}
+	st, err := r.Apply(ctx, agent.Once(m))
+	if err != nil {
+		return st, fmt.Errorf("cannot keep the books: %w", err)
+	}
+	return st, books.Close()
+}
+
+// sweep removes what a killed apply left behind beside the files it was writing.
+func sweep(ctx context.Context, dev *pi.Device, books *store.Store) error {
+	var dirs []string
+	for _, a := range books.OpenActions() {
+		if p, ok := strings.CutPrefix(a.Entry.Resource, "file:"); ok {
+			dirs = append(dirs, path.Dir(p))
+		}
+	}
+	_, err := dev.SweepTemp(ctx, dirs)
+	return err
+}
+
+// show writes the status, and turns what has not converged into the exit code.
+func (o *once) show(cmd *cobra.Command, st interpret.DeviceStatus) error {
+	out := cmd.OutOrStdout()
+	done, err := o.format.Write(out, st)
+	if !done {
+		err = show.Scores(out, st)
+		if err == nil {
+			_, err = fmt.Fprintln(out, show.Summary(st))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if st.State != interpret.StateConverged {
+		return cli.ErrDiffers
+	}
+	return nil
+}
+
+// frugal sets the garbage collector for a process that does one thing and ends: memory
+// is bounded, and below the bound collecting is not worth its time.
+func frugal() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(100)
+	}
+}

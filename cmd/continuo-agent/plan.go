@@ -1,0 +1,23 @@
+package main
+
+import "github.com/spf13/cobra"
+
+func newPlan() *cobra.Command {
+	var o once
+	cmd := &cobra.Command{
+		Use:   "plan -f FILE",
+		Short: "Show what a manifest would change on this device, and change nothing",
+		Long: `plan compares one manifest with this device and shows every field that differs.
+It reads only. Whom the manifest is for is not checked. A running agent is not disturbed.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			st, err := o.play(cmd, false)
+			if err != nil {
+				return err
+			}
+			return o.show(cmd, st)
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"github.com/continuo-fleet/continuo/agent/config"
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+)
+
+func newRun() *cobra.Command {
+	var file, level, format, root, state string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the agent: make true what was accepted last, connect, and keep it true",
+		Long: `run is what the service does (see continuo-agent unit). It first makes true, from disk
+and without any network, what it accepted last, and connects only then. It listens on no
+port. SIGTERM lets the action under way end, and stops.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, file)
+			if err != nil {
+				return err
+			}
+			if root != "" {
+				c.Root = root
+			}
+			if state != "" {
+				c.State = state
+			}
+			log, err := newLog(cmd.ErrOrStderr(), level, format)
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), c, log.WithField("device", c.Device))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "config", config.DefaultFile, "configuration of the device")
+	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&format, "log-format", "text", "text or json")
+	f.StringVar(&root, "root", "", "instead of root in the configuration: directory that all paths are below, for trying things out")
+	f.StringVar(&state, "state", "", "instead of state in the configuration: directory of the agent's books")
+	return cmd
+}
+
+// serve runs an agent until ctx ends.
+func serve(ctx context.Context, c config.Config, log *logrus.Entry) error {
+	bound()
+	id := identity()
+	p, closeParts, err := realParts(ctx, c, id, log)
+	if err != nil {
+		return err
+	}
+	a, books, err := assemble(c, id, p)
+	if err != nil {
+		_ = closeParts()
+		return err
+	}
+	log.WithFields(logrus.Fields{"version": id.Version, "commit": cli.ThisBuild().Commit, "state": c.StateDir()}).Info("starting")
+	a.Run(ctx)
+	log.Info("stopped")
+	if err := books.Close(); err != nil {
+		_ = closeParts()
+		return err
+	}
+	return closeParts()
+}
+
+// bound keeps the agent small, unless the environment says how large it may be.
+func bound() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(64 << 20)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/config"
+	"github.com/continuo-fleet/continuo/agent/natslink"
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+	"github.com/continuo-fleet/continuo/cmd/internal/show"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/interpret/standard"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology/pi"
+)
+
+// intentName is under which name the agent keeps what it accepted.
+const intentName = "device"
+
+func newStatus() *cobra.Command {
+	var file, root, state string
+	var format show.Format
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Compare this device with what it accepted last",
+		Long: `status reads what the agent accepted last from its state directory, verifies it as the
+agent does at its start, and compares it with the device as it is now. It needs no network
+and no running agent, and changes nothing. What the agent tried and why it failed is in
+its report (continuo status DEVICE) and in its log (journalctl -u continuo-agent).`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, file)
+			if err != nil {
+				return err
+			}
+			if root != "" {
+				c.Root = root
+			}
+			if state != "" {
+				c.State = state
+			}
+			frugal()
+			st, err := lookAt(cmd, c)
+			if err != nil {
+				return err
+			}
+			return showDevice(cmd, st, format)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "config", config.DefaultFile, "configuration of the device")
+	f.StringVar(&root, "root", "", "instead of root in the configuration")
+	f.StringVar(&state, "state", "", "instead of state in the configuration")
+	format.Flag(f)
+	return cmd
+}
+
+// lookAt observes the device without changing anything.
+func lookAt(cmd *cobra.Command, c config.Config) (interpret.DeviceStatus, error) {
+	st := interpret.DeviceStatus{APIVersion: score.APIVersion, Kind: interpret.StatusKind, Device: c.Device,
+		Phase: interpret.PhaseIdle, State: interpret.StateNoIntent}
+	keys, err := c.DocumentKeys()
+	if err != nil {
+		return st, err
+	}
+	disk, err := copyOfBooks(c.StateDir())
+	if err != nil {
+		return st, err
+	}
+	books, rec, err := store.Open(disk, store.Options{})
+	if err != nil {
+		return st, err
+	}
+	defer books.Close()
+	for _, f := range rec.Findings {
+		st.Problems = append(st.Problems, interpret.Problem{Code: agent.CodeRecovered, Message: f.String()})
+	}
+	kept, ok, err := books.Intent(intentName)
+	if err != nil || !ok {
+		return st, err
+	}
+	in, err := natslink.Opener(c.Identity(), keys)(kept.Envelope)
+	if err != nil {
+		st.Problems = append(st.Problems, interpret.Problem{Code: agent.CodeRecovered, Message: fmt.Sprintf("what was accepted last is not trusted any more: %v", err)})
+		return st, nil
+	}
+	dev, err := pi.Open(cmd.Context(), pi.Options{Root: c.Root})
+	if err != nil {
+		return st, err
+	}
+	defer dev.Close()
+	r := &agent.Runner{Table: standard.Bind(dev), Store: books, Files: dev.Files(), Uncertain: rec.Lost() || rec.Newer}
+	now, err := r.Plan(cmd.Context(), in)
+	now.Device, now.Problems = st.Device, st.Problems
+	return now, err
+}
+
+func showDevice(cmd *cobra.Command, st interpret.DeviceStatus, format show.Format) error {
+	out := cmd.OutOrStdout()
+	done, err := format.Write(out, st)
+	if !done {
+		switch st.State {
+		case interpret.StateNoIntent:
+			fmt.Fprintf(out, "device %s: nothing was accepted yet\n", show.Text(st.Device))
+		default:
+			fmt.Fprintf(out, "device %s, generation %d: %s\n", show.Text(st.Device), st.Generation, st.State)
+		}
+		if err = show.Scores(out, st); err == nil && st.State != interpret.StateNoIntent {
+			_, err = fmt.Fprintln(out, show.Summary(st))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if st.State != interpret.StateConverged {
+		return cli.ErrDiffers
+	}
+	return nil
+}

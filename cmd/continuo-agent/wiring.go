@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/config"
+	"github.com/continuo-fleet/continuo/agent/natslink"
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/interpret/standard"
+	"github.com/continuo-fleet/continuo/topology"
+	"github.com/continuo-fleet/continuo/topology/pi"
+)
+
+// parts is everything that an agent is made of, each of them replaceable.
+type parts struct {
+	disk       store.FS
+	device     device
+	sweeper    agent.Sweeper
+	link       agent.Link
+	open       agent.Open
+	supervisor agent.Supervisor
+	beat       time.Duration
+	log        *logrus.Entry
+}
+
+// device is what the built-in kinds need, and events.
+type device interface {
+	standard.Needs
+	topology.HasEvents
+}
+
+// assemble is the one place where an agent is put together. The store is the caller's
+// to close, when the agent has stopped.
+func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *store.Store, error) {
+	books, rec, err := store.Open(p.disk, store.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	a := agent.New(agent.Config{
+		Runner:     &agent.Runner{Table: standard.Bind(p.device), Store: books, Files: p.device.Files()},
+		Recovered:  rec,
+		Open:       p.open,
+		Link:       p.link,
+		Events:     p.device.Events(),
+		Supervisor: p.supervisor,
+		Sweeper:    p.sweeper,
+		Device:     c.Device,
+		Identity:   id,
+		Relist:     time.Duration(c.Relist),
+		Beat:       p.beat,
+		Log:        p.log,
+	})
+	return a, books, nil
+}
+
+// realParts makes the parts of a real device. close gives them up.
+func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *logrus.Entry) (p parts, close func() error, err error) {
+	documents, err := c.DocumentKeys()
+	if err != nil {
+		return p, nil, err
+	}
+	control, err := c.ControlKeys()
+	if err != nil {
+		return p, nil, err
+	}
+	if err := c.CheckFiles(); err != nil {
+		return p, nil, err
+	}
+	o := natslink.Options{
+		Servers: c.Servers, Device: c.Identity(),
+		CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key, Plaintext: c.TLS.Plaintext,
+		Keys: documents, ControlKeys: control,
+		Version: id.Version, Build: cli.ThisBuild().Commit, BootID: id.BootID, Instance: id.Instance,
+		Clock: trustedTime,
+	}
+	switch c.Credentials.Type {
+	case config.CredentialsNkey:
+		o.SeedFile = c.Credentials.File
+	case config.CredentialsCreds:
+		o.CredsFile = c.Credentials.File
+	}
+	link, err := natslink.New(o)
+	if err != nil {
+		return p, nil, err
+	}
+	dev, err := pi.Open(ctx, pi.Options{Root: c.Root})
+	if err != nil {
+		return p, nil, err
+	}
+	return parts{
+		disk: store.Dir(c.StateDir()), device: dev, sweeper: sweeper{ctx, dev}, link: link,
+		open: natslink.Opener(c.Identity(), documents), supervisor: systemd{log}, beat: beat(log), log: log,
+	}, dev.Close, nil
+}
+
+// sweeper lets the agent sweep without a context: it does so before anything else, and
+// its end is the end of the program.
+type sweeper struct {
+	ctx context.Context
+	dev *pi.Device
+}
+
+func (s sweeper) SweepTemp(dirs []string) error {
+	_, err := s.dev.SweepTemp(s.ctx, dirs)
+	return err
+}
+
+// identity is who reports.
+func identity() interpret.Agent {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		boot = nil // not Linux, or no /proc: then restarts cannot be told from boots
+	}
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return interpret.Agent{Version: cli.ThisBuild().Version, BootID: strings.TrimSpace(string(boot)), Instance: hex.EncodeToString(b[:])}
+}
+
+// trustedTime is the time if the kernel says that the clock is synchronized. A Pi has no
+// clock of its own: before it has asked the network it lives in the past.
+func trustedTime() time.Time {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	if err != nil || state == unix.TIME_ERROR || t.Status&unix.STA_UNSYNC != 0 {
+		return time.Time{}
+	}
+	return time.Now()
+}

@@ -1,0 +1,123 @@
+// Package cli is what both commands share: exit codes, how errors are told, reading an
+// input file, and which build this is. It knows no command.
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	OK      = 0 // done, and nothing differs
+	Differs = 1 // something differs, failed or has not converged; or the work could not be done
+	Invalid = 2 // usage or input is wrong
+)
+
+// ErrDiffers ends a command with Differs. What differs has been shown.
+var ErrDiffers = errors.New("something differs")
+
+// ErrInvalid ends a command with Invalid. What is invalid has been shown.
+var ErrInvalid = errors.New("input is invalid")
+
+// A UsageError says that a command was called in a wrong way.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef makes a UsageError.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
+
+// Run executes root and returns the exit code. Everything that could go wrong is told on
+// stderr in one line.
+func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	var usage *UsageError
+	switch {
+	case err == nil:
+		return OK
+	case errors.Is(err, ErrDiffers):
+		return Differs
+	case errors.Is(err, ErrInvalid):
+		return Invalid
+	case errors.As(err, &usage) || !started:
+		fmt.Fprintf(stderr, "%s: %v\nSee '%s --help'.\n", root.Name(), err, cmd.CommandPath())
+		return Invalid
+	default:
+		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+		return Differs
+	}
+}
+
+// Group is a command that only holds others.
+func Group(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usagef("unknown command %q", args[0])
+	}
+	return Usagef("give a command")
+}
+
+// maxInput bounds what is read of one input: a little more than a document may have, so
+// that the reader of documents says that it is too large.
+const maxInput = 16 << 20
+
+// ReadInput reads the file name, or stdin for "-".
+func ReadInput(name string, stdin io.Reader) ([]byte, error) {
+	data, err := readInput(name, stdin)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", name, unwrapPath(err))
+	}
+	return data, nil
+}
+
+func readInput(name string, stdin io.Reader) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(io.LimitReader(stdin, maxInput))
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var buf bytes.Buffer
+	if st, err := f.Stat(); err == nil && st.Mode().IsRegular() {
+		buf.Grow(int(min(st.Size(), maxInput)) + bytes.MinRead) // read at once, without copies
+	}
+	_, err = buf.ReadFrom(io.LimitReader(f, maxInput))
+	return buf.Bytes(), err
+}
+
+// unwrapPath takes off the path that the message names already.
+func unwrapPath(err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// Plural gives "1 score" or "2 scores".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if strings.HasSuffix(what, "y") {
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(what, "y"))
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,132 @@
+package show
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/continuo-fleet/continuo/interpret"
+)
+
+// Scores writes one line for each score of st, with the fields that differ below it.
+func Scores(w io.Writer, st interpret.DeviceStatus) error {
+	out := bufio.NewWriter(w)
+	for i, m := range st.Manifests {
+		if len(st.Manifests) > 1 || m.Generation > 0 {
+			if i > 0 {
+				fmt.Fprintln(out)
+			}
+			fmt.Fprintf(out, "manifest %s, generation %d: %s\n", Text(m.Name), m.Generation, m.State)
+		}
+		rows(out, m)
+	}
+	for _, o := range st.Orphans {
+		fmt.Fprintf(out, "left over: %s, of score %s of manifest %s: %s\n", Text(string(o.Resource)), Text(string(o.Score)), Text(o.Manifest), Text(o.Message))
+	}
+	for _, p := range st.Problems {
+		fmt.Fprintf(out, "problem: %s: %s\n", Text(string(p.Code)), Text(p.Message))
+	}
+	return out.Flush()
+}
+
+func rows(out io.Writer, m interpret.ManifestStatus) {
+	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "SCORE\tKIND\tOUTCOME\tREASON")
+	for _, s := range m.Scores {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", Text(string(s.ID)), Text(string(s.Kind)), s.Outcome, Reason(s))
+		for _, c := range s.Changes {
+			fmt.Fprintf(tw, "\t\t\t  %s: %s → %s\n", Text(c.Field), value(c.Have), value(c.Want))
+		}
+	}
+	_ = tw.Flush() // into a buffer
+}
+
+// Reason says in one line why a score is as it is.
+func Reason(s interpret.ScoreStatus) string {
+	var parts []string
+	if s.Code != "" {
+		parts = append(parts, string(s.Code))
+	}
+	if s.Message != "" {
+		first, _, _ := strings.Cut(s.Message, "\n")
+		parts = append(parts, Text(first))
+	}
+	if len(parts) == 0 && len(s.Changes) > 0 {
+		parts = append(parts, string(s.Cause))
+	}
+	if s.Backup != "" {
+		parts = append(parts, "what was there is kept as backup "+Text(s.Backup))
+	}
+	if len(parts) == 0 && !s.Conditions.Good() {
+		parts = append(parts, "not up yet")
+	}
+	return strings.Join(parts, ": ")
+}
+
+// Summary counts outcomes, as in "3 scores: 2 unchanged, 1 failed".
+func Summary(st interpret.DeviceStatus) string {
+	n := map[interpret.Outcome]int{}
+	total := 0
+	for _, m := range st.Manifests {
+		for _, s := range m.Scores {
+			n[s.Outcome]++
+			total++
+		}
+	}
+	text := strconv.Itoa(total) + " scores"
+	if total == 1 {
+		text = "1 score"
+	}
+	sep := ": "
+	for _, o := range []interpret.Outcome{
+		interpret.Unchanged, interpret.Changed, interpret.Drifted, interpret.Pending, interpret.Waiting, interpret.Conflict,
+		interpret.Refused, interpret.Unsupported, interpret.RolledBack, interpret.Failed,
+	} {
+		if n[o] > 0 {
+			text += sep + strconv.Itoa(n[o]) + " " + string(o)
+			sep = ", "
+		}
+	}
+	return text
+}
+
+// Converged counts the scores of st that have converged, and all of them.
+func Converged(st interpret.DeviceStatus) (converged, total int) {
+	for _, m := range st.Manifests {
+		for _, s := range m.Scores {
+			if total++; s.Converged() {
+				converged++
+			}
+		}
+	}
+	return converged, total
+}
+
+const maxValue = 60 // characters of a value in a table
+
+// value is what a change has or wants, fit for a line.
+func value(s string) string {
+	switch {
+	case s == "":
+		return `""`
+	case len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "":
+		return s[:12] + "…" // a digest
+	}
+	if r := []rune(s); len(r) > maxValue {
+		s = string(r[:maxValue]) + "…"
+	}
+	return Text(s)
+}
+
+// Text makes s harmless on a terminal: what devices and documents say may hold escape
+// sequences.
+func Text(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return s
+	}
+	return strconv.Quote(s)
+}
