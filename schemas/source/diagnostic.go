@@ -48,6 +48,9 @@ func (d *Document) Report(path string, s score.Severity, format string, args ...
 	}
 	line, column := d.root.position(path)
 	d.add(line, column, path, s, fmt.Sprintf(format, args...))
+	if s == score.Error {
+		d.taint(path)
+	}
 }
 
 func (d *Document) silenced(path string) bool {
@@ -62,6 +65,7 @@ func (d *Document) silenced(path string) bool {
 // place reports an error at a place.
 func (d *Document) place(line, column int, path, format string, args ...any) {
 	d.add(line, column, path, score.Error, fmt.Sprintf(format, args...))
+	d.taint(path)
 }
 
 func (d *Document) add(line, column int, path string, s score.Severity, text string) {
@@ -70,12 +74,9 @@ func (d *Document) add(line, column int, path string, s score.Severity, text str
 		return
 	}
 	d.list = append(d.list, Diagnostic{d.file, line, column, path, s, text})
-	if s == score.Error {
-		d.taint(path)
-	}
 }
 
-// taint silences later stages at path.
+// taint says that there is no trustworthy value at path.
 func (d *Document) taint(path string) {
 	if len(d.tainted) < 2*maxKept {
 		d.tainted = append(d.tainted, path)

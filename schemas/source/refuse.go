@@ -7,22 +7,17 @@ import (
 	"github.com/continuo-fleet/continuo/score"
 )
 
-// refuse reports what the reading itself refuses.
-func (d *Document) refuse(path string, line, column int, format string, args ...any) {
-	d.add(line, column, path, score.Error, fmt.Sprintf(format, args...))
-}
-
 // refuseNull: a key without a value is a mistake. Extensions are not ours to judge.
 func (d *Document) refuseNull(path string, n *node) {
 	if path != "" && !strings.HasPrefix(path, "/extensions/") {
-		d.refuse(path, n.line, n.column, `no value: give one (empty text is "", an empty list [], an empty mapping {}), or leave the key out`)
+		d.place(n.line, n.column, path, `no value: give one (empty text is "", an empty list [], an empty mapping {}), or leave the key out`)
 	}
 }
 
 // addKey adds c to n, unless n has it already.
 func (d *Document) addKey(n *node, c key, path string) bool {
 	if i := n.find(c.name); i >= 0 {
-		d.refuse(path, c.line, c.column, "key %q is given twice: here and on line %d", c.name, n.keys[i].line)
+		d.place(c.line, c.column, path, "key %q is given twice: here and on line %d", c.name, n.keys[i].line)
 		return false
 	}
 	n.addKey(c)
@@ -57,22 +52,28 @@ func (d *Document) WrongType(path, want, pattern string) {
 			found = fmt.Sprintf("the text %q", s)
 		}
 	}
-	advice := ""
+	d.Report(path, score.Error, "found %s where %s%s", found, wanted[want], advice(at, want, pattern))
+}
+
+// advice says how to write what is wanted.
+func advice(at *node, want, pattern string) string {
+	scalar := at.kind == number || at.kind == boolean
+	f, known := formats[pattern]
 	switch {
-	case want == String && (at.kind == number || at.kind == boolean):
-		advice = fmt.Sprintf(": put it in quotes, %q", at.text)
-		if f, ok := formats[pattern]; ok {
-			advice = fmt.Sprintf(": it is text, such as %q", f.example)
-			if f.repair != nil {
-				if s := f.repair(at.text); s != "" {
-					advice = fmt.Sprintf(": it is text, so put it in quotes, %q", s)
-				}
-			}
-		}
+	case want == String && known && f.repair != nil && scalar && f.repair(at.text) != "":
+		return fmt.Sprintf(": put it in quotes, %q", f.repair(at.text))
+	case want == String && known:
+		return fmt.Sprintf(", such as %q", f.example)
+	case want == String && scalar:
+		return fmt.Sprintf(": put it in quotes, %q", at.text)
 	case want == Array && at.kind != object:
-		advice = ": put it in brackets, or on a line of its own behind '- '"
+		return ": put it in brackets, or on a line of its own behind '- '"
+	case (want == Boolean || want == Integer) && at.kind == text:
+		if k, _, what := resolve(at.string()); what == "" && (want == Boolean && k == boolean || want == Integer && k == number) {
+			return ": leave out the quotes"
+		}
 	}
-	d.Report(path, score.Error, "found %s where %s%s", found, wanted[want], advice)
+	return ""
 }
 
 // A format is a text with a pattern.
@@ -127,15 +128,15 @@ func (d *Document) NotOneOf(path string, values []string) {
 	for i, v := range values {
 		quoted[i] = fmt.Sprintf("%q", v)
 	}
-	one := "one of " + strings.Join(quoted, ", ")
 	if len(values) == 1 {
-		one = quoted[0]
+		d.Report(path, score.Error, "%s is %s, want %s", name, shorten(s), quoted[0])
+		return
 	}
-	nearest := ""
+	nearest := "; there are "
 	if v, ok := score.Nearest(s, values); ok {
-		nearest = fmt.Sprintf(", did you mean %q?", v)
+		nearest = fmt.Sprintf(", did you mean %q? There are ", v)
 	}
-	d.Report(path, score.Error, "%s is %s, want %s%s", name, shorten(s), one, nearest)
+	d.Report(path, score.Error, "unknown %s %s%s%s", name, shorten(s), nearest, strings.Join(quoted, ", "))
 }
 
 func shorten(s string) string {
@@ -180,11 +181,24 @@ func (d *Document) Fields(path string, known, required []string) {
 			d.place(k.line, k.column, p, "unknown field `%s`%s", k.name, advice)
 		}
 	}
+	var missing []string
 	for _, k := range required {
-		if !has(k) && !misspelt[k] {
-			d.Report(path+"/"+escape(k), score.Error, "field `%s` is missing", k)
+		if !has(k) {
+			if p := path + "/" + escape(k); !misspelt[k] && !d.silenced(p) {
+				missing = append(missing, k)
+			}
+			d.taint(path + "/" + escape(k))
 		}
 	}
+	if len(missing) == 0 {
+		return
+	}
+	line, column := d.root.position(path)
+	what := "field " + names(missing) + " is missing"
+	if len(missing) > 1 {
+		what = "fields " + names(missing) + " are missing"
+	}
+	d.add(line, column, path, score.Error, what)
 }
 
 func names(known []string) string {

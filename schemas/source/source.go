@@ -17,6 +17,7 @@ import (
 	"bytes"
 	"errors"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -121,15 +122,6 @@ func (d *Document) OK() bool {
 // Readable reports whether there is a tree to check at all.
 func (d *Document) Readable() bool { return d.root != nil }
 
-// JSON returns the document as JSON. A value that could not be read is in it as text or
-// null, so that what is around it can be checked all the same.
-func (d *Document) JSON() []byte {
-	if d.raw != nil {
-		return d.raw
-	}
-	return d.root.appendJSON(nil)
-}
-
 // Value returns the document as the values that package encoding/json would make, with
 // numbers as json.Number.
 func (d *Document) Value() any { return d.root.value() }
@@ -148,9 +140,15 @@ func Manifest(file string, data []byte) (score.Manifest, []Diagnostic) {
 }
 
 // Manifest decodes d into m, strictly, and reports what is wrong with it as a manifest.
+// What earlier stages have reported is left out, and what is around it is checked all
+// the same.
 func (d *Document) Manifest(m *score.Manifest) {
 	d.NextStage()
-	if err := score.Decode(d.JSON(), m); err != nil {
+	text, unnamed := d.raw, false
+	if text == nil || len(d.tainted) > 0 {
+		text, unnamed = d.trusted()
+	}
+	if err := score.Decode(text, m); err != nil {
 		de, ok := errors.AsType[*score.DecodeError](err)
 		if !ok {
 			de = &score.DecodeError{Text: err.Error()}
@@ -159,6 +157,40 @@ func (d *Document) Manifest(m *score.Manifest) {
 		return
 	}
 	for _, p := range m.Validate() {
+		if unnamed && referenceRE.MatchString(p.Path) {
+			continue // it may be the score whose id could not be read
+		}
 		d.Report(p.Path, p.Severity, "%s", p.Text)
 	}
+}
+
+var (
+	referenceRE = regexp.MustCompile(`^/spec/scores/[0-9]+/(after|spec/restartOn)/`)
+	nameRE      = regexp.MustCompile(`^/spec/scores/[0-9]+(/id)?$`)
+)
+
+// trusted returns the document as JSON without what was reported. unnamed says that a
+// score is among it whose id is not known.
+func (d *Document) trusted() (text []byte, unnamed bool) {
+	bad := make(map[string]bool, len(d.tainted))
+	for _, t := range d.tainted {
+		bad[t] = true
+		unnamed = unnamed || nameRE.MatchString(t)
+	}
+	if len(bad) == 0 {
+		return d.root.appendJSON(nil), false
+	}
+	if bad[""] {
+		return []byte("{}"), true // everything is silenced
+	}
+	root := d.root.prune("", bad)
+	if scores, _, _, whole := root.walk("/spec/scores"); whole {
+		for _, sc := range scores.items {
+			if sc.kind == object && sc.find("spec") < 0 { // it would hide the scores around it
+				sc.addKey(key{name: "spec"})
+				sc.items = append(sc.items, &node{kind: object})
+			}
+		}
+	}
+	return root.appendJSON(nil), unnamed
 }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -142,6 +143,37 @@ func (n *node) appendJSON(b []byte) []byte {
 		}
 	}
 	return append(b, n.text...)
+}
+
+// prune returns n without the values at bad paths. An item of a list is replaced by an
+// empty mapping if the list is one of mappings, and else takes the list with it: the
+// others keep their places.
+func (n *node) prune(path string, bad map[string]bool) *node {
+	out := &node{kind: n.kind, quoted: n.quoted, text: n.text}
+	for i, v := range n.items {
+		at := path + "/" + strconv.Itoa(i)
+		if n.kind == object {
+			at = path + "/" + escape(n.keys[i].name)
+		}
+		switch {
+		case !bad[at]:
+			p := v.prune(at, bad)
+			if p == nil {
+				continue
+			}
+			out.items = append(out.items, p)
+		case n.kind == object:
+			continue
+		case slices.ContainsFunc(n.items, func(n *node) bool { return n.kind == object }):
+			out.items = append(out.items, &node{kind: object})
+		default:
+			return nil
+		}
+		if n.kind == object {
+			out.keys = append(out.keys, n.keys[i])
+		}
+	}
+	return out
 }
 
 // value is n as package encoding/json would decode it.

@@ -134,7 +134,7 @@ func (r *yamlReader) read(y *yaml.Node, path string, depth int) *node {
 		}
 	}
 	if y.Style&yaml.TaggedStyle != 0 || y.Tag == "!" {
-		r.d.refuse(path, n.line, n.column, "tag %s is not part of the language: write the value as it is, and text in quotes", y.Tag)
+		r.d.place(n.line, n.column, path, "tag %s is not part of the language: write the value as it is, and text in quotes", y.Tag)
 	}
 	switch y.Kind {
 	case yaml.MappingNode:
@@ -166,12 +166,12 @@ func (r *yamlReader) mapping(n *node, y *yaml.Node, path string, depth int) {
 			r.refuseAnchor(k, path)
 			continue
 		case k.Kind != yaml.ScalarNode:
-			r.d.refuse(path, k.Line, k.Column, "a key must be text, and this is a list or a mapping")
+			r.d.place(k.Line, k.Column, path, "a key must be text, and this is a list or a mapping")
 			continue
 		case k.Style&yaml.TaggedStyle != 0 || k.Tag == "!":
-			r.d.refuse(at, k.Line, k.Column, "tag %s is not part of the language", k.Tag)
+			r.d.place(k.Line, k.Column, at, "tag %s is not part of the language", k.Tag)
 		case plain && (kind != text || what != ""):
-			r.d.refuse(at, k.Line, k.Column, "key %s must be text: put it in quotes, %q", k.Value, k.Value)
+			r.d.place(k.Line, k.Column, at, "key %s must be text: put it in quotes, %q", k.Value, k.Value)
 		}
 		if r.d.addKey(n, c, at) {
 			n.items = append(n.items, r.read(v, at, depth+1))
@@ -188,20 +188,21 @@ func (r *yamlReader) scalar(n *node, y *yaml.Node, path string) {
 	n.kind, n.text, what = resolve(y.Value)
 	switch {
 	case what != "":
-		r.d.refuse(path, n.line, n.column, "%s is text to some YAML readers and %s to others: put it in quotes if it is text, %q; else write %s plainly", y.Value, what, y.Value, plainly(what))
+		r.d.place(n.line, n.column, path, "%s is %s", y.Value, disagreement(y.Value, what))
 	case n.kind == null:
 		r.d.refuseNull(path, n)
 	}
 }
 
-func plainly(what string) string {
+// disagreement says why a plain scalar is refused, and what to write.
+func disagreement(s, what string) string {
 	switch what {
 	case "true or false":
-		return "true or false"
-	case "a date":
-		return "it otherwise"
+		return fmt.Sprintf("text to some YAML readers and true or false to others: put it in quotes, %q, or write true or false", s)
+	case "a number":
+		return fmt.Sprintf("not the same to all YAML readers: put it in quotes, %q, or write a number in plain decimal", s)
 	}
-	return "the number"
+	return fmt.Sprintf("text to some YAML readers and %s to others: put it in quotes, %q", what, s)
 }
 
 func (r *yamlReader) refuseAnchor(y *yaml.Node, path string) {
@@ -211,5 +212,5 @@ func (r *yamlReader) refuseAnchor(y *yaml.Node, path string) {
 			return
 		}
 	}
-	r.d.refuse(path, y.Line, y.Column, noAnchors)
+	r.d.place(y.Line, y.Column, path, noAnchors)
 }

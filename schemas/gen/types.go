@@ -1,0 +1,162 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/invopop/jsonschema"
+
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/interpret/container"
+	"github.com/continuo-fleet/continuo/interpret/file"
+	"github.com/continuo-fleet/continuo/interpret/hostname"
+	"github.com/continuo-fleet/continuo/interpret/service"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// observedTypes has what each kind can be observed to be. A kind without an entry fails
+// the generator.
+var observedTypes = map[score.Kind]reflect.Type{
+	score.KindFile:      reflect.TypeFor[file.Observed](),
+	score.KindService:   reflect.TypeFor[service.Observed](),
+	score.KindContainer: reflect.TypeFor[container.Observed](),
+	score.KindHostname:  reflect.TypeFor[hostname.Observed](),
+}
+
+// definitionName tells apart the types that every package of a kind has.
+func definitionName(t reflect.Type) string {
+	if t.Name() != "Observed" {
+		return t.Name()
+	}
+	pkg := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]
+	return strings.ToUpper(pkg[:1]) + pkg[1:] + "Observed"
+}
+
+// mapped has the types whose JSON is not that of their Go kind.
+func (g generator) mapped(t reflect.Type) *jsonschema.Schema {
+	text := func(pattern string, maxLength uint64, example string) *jsonschema.Schema {
+		s := &jsonschema.Schema{Type: "string", Pattern: pattern, Examples: []any{example},
+			Description: g.comments[t.PkgPath()+"."+t.Name()]}
+		if maxLength > 0 {
+			s.MaxLength = &maxLength
+		}
+		return s
+	}
+	switch t {
+	case reflect.TypeFor[score.Mode]():
+		return text(score.ModePattern, 0, "0644")
+	case reflect.TypeFor[score.Duration]():
+		return text(score.DurationPattern, 0, "90s")
+	case reflect.TypeFor[score.Port]():
+		return text(score.PortPattern, 0, "8080:80")
+	case reflect.TypeFor[score.Volume]():
+		return text(score.VolumePattern, 0, "/srv/web:/data")
+	case reflect.TypeFor[score.ID]():
+		return text(score.IDPattern, 128, "conf")
+	case reflect.TypeFor[score.Score]():
+		return &jsonschema.Schema{Ref: "#/$defs/Score"}
+	case reflect.TypeFor[jsontext.Value]():
+		return &jsonschema.Schema{}
+	}
+	if words, ok := g.closed[t]; ok {
+		s := &jsonschema.Schema{Type: "string"}
+		for _, w := range words {
+			s.Enum = append(s.Enum, w)
+		}
+		return s
+	}
+	switch t.Kind() {
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint:
+		return &jsonschema.Schema{Type: "integer", Minimum: json.Number("0")}
+	}
+	return nil
+}
+
+// amend adds to a type what its tags cannot say.
+func amend(name string, s *jsonschema.Schema) {
+	property := func(key string, change func(*jsonschema.Schema)) {
+		p, ok := s.Properties.Get(key)
+		if !ok {
+			panic(fmt.Sprintf("gen: %s has no property %q", name, key))
+		}
+		change(p)
+	}
+	is := func(word string) func(*jsonschema.Schema) {
+		return func(p *jsonschema.Schema) { p.Const = word }
+	}
+	named := func(example string) func(*jsonschema.Schema) {
+		return func(p *jsonschema.Schema) { p.Pattern, p.Examples = score.NamePattern, []any{example} }
+	}
+	kinds := map[string]string{"Manifest": score.ManifestKind, "Assignment": score.AssignmentKind, "DeviceStatus": interpret.StatusKind}
+	if kind, ok := kinds[name]; ok {
+		property("apiVersion", is(score.APIVersion))
+		property("kind", is(kind))
+	}
+	switch name {
+	case "Metadata":
+		property("name", named("kiosk"))
+	case "Target":
+		property("device", named("pi-7"))
+	case "ManifestSpec":
+		property("profile", func(p *jsonschema.Schema) {
+			for _, name := range score.Profiles() {
+				p.Enum = append(p.Enum, name)
+			}
+		})
+	}
+}
+
+// closedTypes finds the words of the types whose constants are all there is.
+func closedTypes(dir string) (map[reflect.Type][]string, error) {
+	closed := map[reflect.Type][]string{}
+	byName := map[string]reflect.Type{}
+	for _, t := range []reflect.Type{
+		reflect.TypeFor[interpret.Outcome](), reflect.TypeFor[interpret.State](), reflect.TypeFor[interpret.Phase](),
+		reflect.TypeFor[interpret.Cause](), reflect.TypeFor[interpret.Effect](),
+	} {
+		byName[t.Name()] = t
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the constants of %s: %w", dir, err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			v, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			of, _ := v.Type.(*ast.Ident)
+			if of == nil || byName[of.Name] == nil || len(v.Values) != 1 {
+				return true
+			}
+			if lit, ok := v.Values[0].(*ast.BasicLit); ok {
+				if word, err := strconv.Unquote(lit.Value); err == nil && word != "" {
+					closed[byName[of.Name]] = append(closed[byName[of.Name]], word)
+				}
+			}
+			return true
+		})
+	}
+	for _, t := range byName {
+		if len(closed[t]) == 0 {
+			return nil, fmt.Errorf("cannot find the constants of %s in %s", t, dir)
+		}
+	}
+	return closed, nil
+}
