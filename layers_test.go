@@ -54,19 +54,21 @@ var layers = []layer{
 	{"fleet", "score interpret schemas internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/nats-io/jwt github.com/go-json-experiment/json",
 		"the other end: it speaks the wire and the language, and has nothing of a device"},
 	{"fleet/localnats", "fleet internal/wire github.com/nats-io", "a server for one machine: apart, so that who uses the library links no server"},
-	{"schemas", "score github.com/go-json-experiment/json github.com/santhosh-tekuri/jsonschema go.yaml.in/yaml github.com/goccy/go-yaml",
+	{"schemas", "score schemas/source github.com/santhosh-tekuri/jsonschema",
 		"validation for authors and CI, without an agent"},
-	{"schemas/gen", "score interpret interpret/* schemas internal/wire github.com/invopop/jsonschema", "the generator, run by hand and by CI"},
+	{"schemas/source", "score github.com/go-json-experiment/json go.yaml.in/yaml",
+		"the reading of documents, with places: the agent has it too, so it knows no schema engine"},
+	{"schemas/gen", "score interpret interpret/* internal/wire github.com/invopop/jsonschema github.com/go-json-experiment/json", "the generator, run by hand and by CI"},
 	{"internal/atomicfile", "golang.org/x/sys", "files and the kernel, nothing of ours"},
 	{"internal/wire", "github.com/vmihailenco/msgpack github.com/nats-io/nkeys github.com/nats-io/jwt",
 		"the bytes between the two ends: it knows neither the agent nor the language (S03, S08, S32)"},
 	{"internal/...", "score internal/wire github.com/nats-io golang.org/x/sys", "nobody else's API, and below everything but the language"},
 	{"cmd/continuo-agent", "score topology topology/memory topology/pi interpret interpret/standard agent agent/... internal/wire schemas/source cmd/internal/... " +
 		"github.com/spf13 github.com/sirupsen/logrus github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/coreos/go-systemd " +
-		"go.yaml.in/yaml github.com/goccy/go-yaml golang.org/x/sys",
+		"golang.org/x/sys",
 		"flags and wiring of the device's binary"},
-	{"cmd/continuo", "score topology topology/memory topology/pi interpret interpret/standard agent agent/... fleet fleet/localnats schemas " +
-		"internal/... github.com/spf13 github.com/sirupsen/logrus github.com/nats-io go.yaml.in/yaml github.com/goccy/go-yaml " +
+	{"cmd/continuo", "score topology topology/memory topology/pi interpret interpret/standard agent agent/... fleet fleet/localnats schemas schemas/source " +
+		"internal/... github.com/spf13 github.com/sirupsen/logrus github.com/nats-io " +
 		"github.com/fsnotify/fsnotify golang.org/x/sys",
 		"flags and wiring of the operator's command"},
 	{"cmd/internal/...", "score interpret cmd/internal/... github.com/spf13 go.yaml.in/yaml",
