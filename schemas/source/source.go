@@ -18,6 +18,7 @@ import (
 	"errors"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -139,16 +140,35 @@ func Manifest(file string, data []byte) (score.Manifest, []Diagnostic) {
 	return m, d.Diagnostics()
 }
 
+// Decode reads a document of another type, such as a configuration, into v, strictly.
+// validate is asked when v is filled, and may be nil. v is usable if no diagnostic is an
+// error.
+func Decode(file string, data []byte, v any, validate func() []score.Problem) []Diagnostic {
+	d := Read(file, data)
+	if d.Readable() {
+		d.NextStage()
+		d.checkShape(v)
+		d.NextStage()
+		d.decode(v, validate)
+	}
+	return d.Diagnostics()
+}
+
 // Manifest decodes d into m, strictly, and reports what is wrong with it as a manifest.
 // What earlier stages have reported is left out, and what is around it is checked all
 // the same.
 func (d *Document) Manifest(m *score.Manifest) {
 	d.NextStage()
-	text, unnamed := d.raw, false
-	if text == nil || len(d.tainted) > 0 {
-		text, unnamed = d.trusted()
-	}
-	if err := score.Decode(text, m); err != nil {
+	unnamed := d.unnamed()
+	d.decode(m, func() []score.Problem {
+		return slices.DeleteFunc(m.Validate(), func(p score.Problem) bool {
+			return unnamed && referenceRE.MatchString(p.Path) // it may be the score whose id could not be read
+		})
+	})
+}
+
+func (d *Document) decode(v any, validate func() []score.Problem) {
+	if err := score.Decode(d.JSON(), v); err != nil {
 		de, ok := errors.AsType[*score.DecodeError](err)
 		if !ok {
 			de = &score.DecodeError{Text: err.Error()}
@@ -156,11 +176,10 @@ func (d *Document) Manifest(m *score.Manifest) {
 		d.Report(de.Path, score.Error, "%s", de.Text)
 		return
 	}
-	for _, p := range m.Validate() {
-		if unnamed && referenceRE.MatchString(p.Path) {
-			continue // it may be the score whose id could not be read
+	if validate != nil {
+		for _, p := range validate() {
+			d.Report(p.Path, p.Severity, "%s", p.Text)
 		}
-		d.Report(p.Path, p.Severity, "%s", p.Text)
 	}
 }
 
@@ -169,19 +188,23 @@ var (
 	nameRE      = regexp.MustCompile(`^/spec/scores/[0-9]+(/id)?$`)
 )
 
-// trusted returns the document as JSON without what was reported. unnamed says that a
-// score is among it whose id is not known.
-func (d *Document) trusted() (text []byte, unnamed bool) {
+// unnamed reports whether there is a score whose id is not known.
+func (d *Document) unnamed() bool { return slices.ContainsFunc(d.tainted, nameRE.MatchString) }
+
+// JSON returns the document as JSON, without what was reported. The document must be
+// Readable.
+func (d *Document) JSON() []byte {
 	bad := make(map[string]bool, len(d.tainted))
 	for _, t := range d.tainted {
 		bad[t] = true
-		unnamed = unnamed || nameRE.MatchString(t)
 	}
-	if len(bad) == 0 {
-		return d.root.appendJSON(nil), false
-	}
-	if bad[""] {
-		return []byte("{}"), true // everything is silenced
+	switch {
+	case len(bad) == 0 && d.raw != nil:
+		return d.raw
+	case len(bad) == 0:
+		return d.root.appendJSON(nil)
+	case bad[""]:
+		return []byte("{}") // everything is silenced
 	}
 	root := d.root.prune("", bad)
 	if scores, _, _, whole := root.walk("/spec/scores"); whole {
@@ -192,5 +215,5 @@ func (d *Document) trusted() (text []byte, unnamed bool) {
 			}
 		}
 	}
-	return root.appendJSON(nil), unnamed
+	return root.appendJSON(nil)
 }
