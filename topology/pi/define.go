@@ -36,7 +36,7 @@ func (s *services) Undefine(ctx context.Context, unit string) error {
 		return nil
 	}
 	if u.Active != "inactive" && u.Active != "failed" {
-		if err := s.job(ctx, "stop", unit, stop); err != nil {
+		if err := s.job(ctx, "stop", unit, stop, ""); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,8 @@ var (
 )
 
 // job gives an order and waits for its end. The end of ctx ends the waiting, not the job.
-func (s *services) job(ctx context.Context, verb, unit string, give order) error {
+// Before is the invocation that the unit had so far.
+func (s *services) job(ctx context.Context, verb, unit string, give order, before string) error {
 	if err := s.reload.settle(ctx); err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (s *services) job(ctx context.Context, verb, unit string, give order) error
 	for {
 		select {
 		case result := <-done:
-			return s.verdict(ctx, verb, unit, result)
+			return s.verdict(ctx, verb, unit, result, before)
 		case <-ctx.Done():
 			return topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot wait for systemd to %s %s: %v", verb, unit, ctx.Err())
 		case <-ticker.C:
@@ -52,9 +53,9 @@ func (s *services) job(ctx context.Context, verb, unit string, give order) error
 			if id != 0 && u.job != uint32(id) {
 				select {
 				case result := <-done:
-					return s.verdict(ctx, verb, unit, result)
+					return s.verdict(ctx, verb, unit, result, before)
 				default: // its end was missed: what became of the unit tells
-					return s.verdict(ctx, verb, unit, "")
+					return s.verdict(ctx, verb, unit, "", before)
 				}
 			}
 		}
@@ -62,7 +63,7 @@ func (s *services) job(ctx context.Context, verb, unit string, give order) error
 }
 
 // verdict makes a fault of the result of a job.
-func (s *services) verdict(ctx context.Context, verb, unit, result string) error {
+func (s *services) verdict(ctx context.Context, verb, unit, result, before string) error {
 	if result == "done" {
 		return nil
 	}
@@ -73,12 +74,14 @@ func (s *services) verdict(ctx context.Context, verb, unit, result string) error
 	switch {
 	case result == "" && u.Active != "failed" && (u.Active == "active") == (verb != "stop"):
 		return nil
-	case u.Result == "start-limit-hit" || u.Result == "start-limit":
-		return startLimit(verb, unit)
 	case u.Load != topology.Loaded:
 		if err := u.usable(verb, unit); err != nil {
 			return err
 		}
+	case u.Result == "start-limit-hit", verb != "stop" && result == "failed" && before != "" && before == u.Invocation:
+		// Systemd keeps the result of the last run, if that failed, as that of the unit:
+		// that nothing ran is how a limit shows then.
+		return startLimit(verb, unit)
 	case result == "dependency":
 		return topology.Faultf(topology.CodeJobFailed, "cannot %s %s: a unit that it needs failed; systemctl list-dependencies %s shows which", verb, unit, unit)
 	case result == "skipped":
@@ -116,7 +119,7 @@ func (s *services) Start(ctx context.Context, unit string, reset bool) error {
 	if u.Sub == "auto-restart" || u.Sub == "auto-restart-queued" {
 		give = restart // a start would only wait for its turn
 	}
-	return s.launch(ctx, "start", unit, give, reset)
+	return s.launch(ctx, "start", unit, give, reset, u.Invocation)
 }
 
 // Restart is Stop and Start as one job.
@@ -131,18 +134,18 @@ func (s *services) Restart(ctx context.Context, unit string, reset bool) error {
 	if u.Result == "start-limit-hit" && !reset {
 		return startLimit("restart", unit)
 	}
-	return s.launch(ctx, "restart", unit, restart, reset)
+	return s.launch(ctx, "restart", unit, restart, reset, u.Invocation)
 }
 
 // launch starts a unit and watches it for the settle time.
-func (s *services) launch(ctx context.Context, verb, unit string, give order, reset bool) error {
+func (s *services) launch(ctx context.Context, verb, unit string, give order, reset bool, before string) error {
 	if reset {
 		err := s.bus.do(ctx, func(ctx context.Context, l *link) error { return l.systemd.ResetFailedUnitContext(ctx, unit) })
 		if err != nil && errorName(err) != "org.freedesktop.systemd1.NoSuchUnit" {
 			return busFault("reset", unit, err)
 		}
 	}
-	if err := s.job(ctx, verb, unit, give); err != nil {
+	if err := s.job(ctx, verb, unit, give, before); err != nil {
 		return err
 	}
 	return s.watch(ctx, verb, unit)
@@ -224,5 +227,5 @@ func (s *services) Stop(ctx context.Context, unit string) error {
 		}
 		return nil
 	}
-	return s.job(ctx, "stop", unit, stop)
+	return s.job(ctx, "stop", unit, stop, "")
 }

@@ -97,7 +97,7 @@ func (p *podman) listen(ctx context.Context) error {
 	if u.Load == topology.NotFound {
 		return topology.Faultf(topology.CodeUnavailable, "podman is not installed: there is no %s", podmanUnit)
 	}
-	return p.services.job(ctx, "start", podmanUnit, start)
+	return p.services.job(ctx, "start", podmanUnit, start, "")
 }
 
 // inspect returns a container, or nil.
@@ -138,8 +138,8 @@ func (p *podman) removeContainer(ctx context.Context, id string) error {
 const removeTimeout = time.Minute
 
 // Words of a storage that a power cut left damaged.
-var damage = regexp.MustCompile(`(?i)layer not known|image not known|readlink .*: invalid argument|overlay/l/|mounting storage|` +
-	`unmarshal|layer.*(corrupt|incomplete|missing)|image is damaged|invalid internal status`)
+var damage = regexp.MustCompile(`(?i)layer not known|creating container storage|creating read-write layer|mounting storage|` +
+	`/overlay/[0-9a-f]{64}/|/overlay/l/|layer.*(corrupt|incomplete|missing)|image is damaged`)
 
 // podmanFault makes a fault of what podman answered.
 func podmanFault(what string, err error) error {

@@ -24,6 +24,14 @@ const (
 // below: a definition that somebody edited is not what the label of its spec says.
 const textMark = "# Written by continuo; do not edit. text="
 
+// Two arguments get lost on their way: the generator of podman 5.4 stops at an empty one,
+// and writes a semicolon so that systemd takes it for the end of the command. They travel
+// as variables, which systemd puts in as one argument each. The container sees neither.
+const (
+	emptyVar     = "CONTINUO_EMPTY"
+	semicolonVar = "CONTINUO_SEMICOLON"
+)
+
 var restartPolicy = map[string]string{"never": "no", "on-failure": "on-failure", "always": "always", "": "always"}
 
 // quadlet is the definition of a container for podman's systemd generator.
@@ -57,14 +65,28 @@ func quadlet(c topology.ContainerConfig) ([]byte, error) {
 	for _, v := range c.Volumes {
 		line("Volume", specifier(v))
 	}
+	empty, semicolon := false, false
 	if len(c.Command) > 0 {
 		words := make([]string, len(c.Command))
 		for i, w := range c.Command {
-			words[i] = word(w)
+			switch w {
+			case "":
+				words[i], empty = "${"+emptyVar+"}", true
+			case ";":
+				words[i], semicolon = "${"+semicolonVar+"}", true
+			default:
+				words[i] = word(w)
+			}
 		}
 		line("Exec", strings.Join(words, " "))
 	}
 	b.WriteString("\n[Service]\n")
+	if empty {
+		line("Environment", emptyVar+"=")
+	}
+	if semicolon {
+		line("Environment", semicolonVar+"=;")
+	}
 	line("Restart", restart)
 	if restart != "no" {
 		line("RestartSec", "2")

@@ -41,7 +41,7 @@ func (c *containers) Run(ctx context.Context, cfg topology.ContainerConfig) erro
 		return err
 	}
 	unit := cfg.Name + ".service"
-	err = c.launch(ctx, "start", unit, restart, true)
+	err = c.launch(ctx, "start", unit, restart, true, "")
 	if f, ok := errors.AsType[*topology.Fault](err); ok && f.Code == topology.CodeJobFailed {
 		return c.recover(ctx, cfg, err)
 	}
@@ -156,7 +156,7 @@ func (c *containers) recover(ctx context.Context, cfg topology.ContainerConfig, 
 			return err
 		}
 	}
-	err = c.launch(ctx, "start", unit, restart, true)
+	err = c.launch(ctx, "start", unit, restart, true, "")
 	if err != nil && left == nil {
 		if why := c.podman.try(ctx, cfg.Image); why != nil {
 			return topology.Faultf(topology.CodeImageStore, "the image store is damaged; %s was removed and fetched again, and still: %v; podman system check --repair may help", cfg.Image, why)
@@ -226,7 +226,7 @@ func (c *containers) RemoveContainer(ctx context.Context, name string) error {
 		return err
 	}
 	if u.Load != topology.NotFound && u.Active != "inactive" && u.Active != "failed" {
-		if err := c.job(ctx, "stop", unit, stop); err != nil {
+		if err := c.job(ctx, "stop", unit, stop, ""); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,421 @@
+//go:build device
+
+package pi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+const busybox = "localhost/busybox:1"
+
+// sleepCommand ends at once when it is told to.
+var sleepCommand = []string{"sh", "-c", "trap 'exit 0' TERM; sleep 1d & wait"}
+
+func box(t testing.TB) (*Device, topology.Containers) {
+	t.Helper()
+	d := device(t)
+	sh(t, "podman image exists "+busybox+" || pibox-image >/dev/null")
+	return d, d.Containers()
+}
+
+func run(t testing.TB, c topology.Containers, cfg topology.ContainerConfig) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := c.RemoveContainer(context.WithoutCancel(t.Context()), cfg.Name); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.Run(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func look(t testing.TB, c topology.Containers, name string) topology.ContainerState {
+	t.Helper()
+	st, err := c.Container(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// until looks until ok, for at most 20 s.
+func until(t testing.TB, c topology.Containers, name string, ok func(topology.ContainerState) bool) topology.ContainerState {
+	t.Helper()
+	for began := time.Now(); ; {
+		st := look(t, c, name)
+		if ok(st) {
+			return st
+		}
+		if time.Since(began) > 20*time.Second {
+			t.Fatalf("still %+v", st)
+		}
+	}
+}
+
+func config(name string) topology.ContainerConfig {
+	return topology.ContainerConfig{Name: name, Image: busybox, Command: sleepCommand, Restart: "always", SpecDigest: "sha256:1", Mark: "kiosk/" + topology.Mark(name)}
+}
+
+func TestContainerLife(t *testing.T) { // H25, H58, X35
+	_, c := box(t)
+	if st := look(t, c, "ct-life"); st.State != "absent" || st.Mark != "" || st.SpecDigest != "" {
+		t.Fatalf("before: %+v", st)
+	}
+	digest, err := c.EnsureImage(t.Context(), busybox)
+	if err != nil || !strings.HasPrefix(digest, "sha256:") {
+		t.Fatal(digest, err)
+	}
+	cfg := config("ct-life")
+	cfg.Volumes = []string{"ct-life-data:/data"}
+	t.Cleanup(func() { sh(t, "podman volume rm ct-life-data") }) // it is still there
+	run(t, c, cfg)
+	st := look(t, c, "ct-life")
+	if st.State != "running" || st.Mark != cfg.Mark || st.SpecDigest != cfg.SpecDigest || st.Digest != digest || st.ID == "" || st.Restarts != 0 ||
+		st.Image != busybox || time.Since(st.Since) > time.Minute || st.Unit.Active != "active" || st.Unit.Enabled != "generated" ||
+		st.Definition.Mark != cfg.Mark {
+		t.Errorf("running: %+v", st)
+	}
+	for i := range 2 { // killed by hand, twice
+		sh(t, "podman kill ct-life")
+		id := st.ID
+		st = until(t, c, "ct-life", func(st topology.ContainerState) bool { return st.State == "running" && st.ID != id })
+		if st.Restarts != uint32(i+1) {
+			t.Errorf("%d restarts, want %d", st.Restarts, i+1)
+		}
+	}
+	if err := c.Restart(t.Context(), "ct-life"); err != nil {
+		t.Fatal(err)
+	}
+	if now := look(t, c, "ct-life"); now.ID == st.ID || now.Restarts != 0 {
+		t.Errorf("restarted: %+v", now)
+	}
+	cfg.SpecDigest, cfg.Env = "sha256:2", []string{"A=1"}
+	if err := c.Run(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if st := look(t, c, "ct-life"); st.SpecDigest != "sha256:2" || st.State != "running" {
+		t.Errorf("replaced: %+v", st)
+	}
+	sh(t, "systemctl stop ct-life.service")
+	if st := look(t, c, "ct-life"); st.State != "exited" || st.Mark != cfg.Mark || st.SpecDigest != "sha256:2" || st.ID != "" {
+		t.Errorf("stopped by hand: %+v", st)
+	}
+	if err := c.Restart(t.Context(), "ct-life"); err != nil {
+		t.Fatal(err)
+	}
+	// A definition that somebody edited, or removed, does not count as ours any more.
+	sh(t, "echo '#' >>/etc/containers/systemd/ct-life.container")
+	if st := look(t, c, "ct-life"); st.SpecDigest != "" || st.State != "running" {
+		t.Errorf("edited: %+v", st)
+	}
+	if err := c.Run(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, "rm /etc/containers/systemd/ct-life.container")
+	if st := look(t, c, "ct-life"); st.SpecDigest != "" || st.State != "running" || st.Mark != cfg.Mark {
+		t.Errorf("definition removed: %+v", st)
+	}
+	if err := c.Run(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.RemoveContainer(t.Context(), "ct-life"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := look(t, c, "ct-life"); st.State != "absent" || st.Definition.Type != topology.Absent || st.Unit.Load != topology.NotFound {
+		t.Errorf("removed: %+v", st)
+	}
+}
+
+func TestArgumentsArriveAsWritten(t *testing.T) { // case 72
+	_, c := box(t)
+	out := t.TempDir() + "/a dir $x %n"
+	if err := os.MkdirAll(out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config("ct-argv")
+	cfg.Restart = "never"
+	cfg.Volumes = []string{out + ":/out"}
+	cfg.Command = append([]string{"sh", "-c", `cat /proc/self/environ >/out/env; cat /proc/$$/cmdline >/out/args; sleep 1d`, "name"}, nasty...)
+	var want []string
+	for i, s := range nasty {
+		if !strings.Contains(s, "\n") {
+			e := fmt.Sprintf("N%02d=%s", i, s)
+			cfg.Env, want = append(cfg.Env, e), append(want, e)
+		}
+	}
+	run(t, c, cfg)
+	args, err := os.ReadFile(out + "/args")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(args), strings.Join(cfg.Command, "\x00")+"\x00"; got != want {
+		t.Errorf("arguments\n%q\nwant\n%q", got, want)
+	}
+	env, err := os.ReadFile(out + "/env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range want {
+		if !strings.Contains("\x00"+string(env), "\x00"+e+"\x00") {
+			t.Errorf("%q is not in the environment %q", e, env)
+		}
+	}
+}
+
+func TestForeignThingsStay(t *testing.T) { // case 83
+	d, c := box(t)
+	sh(t, "podman run -d --name ct-dev "+busybox+" sleep 1d; mkdir -p /etc/containers/systemd /srv/ct")
+	t.Cleanup(func() { sh(t, "podman rm -f -t 0 ct-dev") })
+	id := sh(t, "podman inspect -f '{{.Id}}' ct-dev")
+	st := look(t, c, "ct-dev")
+	if st.State != "running" || st.Mark != "" || st.ID != id {
+		t.Errorf("%+v", st)
+	}
+	wantCode(t, c.Run(t.Context(), config("ct-dev")), topology.CodeForeign, id[:12], "adopt")
+	wantCode(t, c.RemoveContainer(t.Context(), "ct-dev"), topology.CodeForeign, id[:12])
+	if now := sh(t, "podman inspect -f '{{.Id}}{{.State.Running}}' ct-dev"); now != id+"true" {
+		t.Errorf("the container became %s", now)
+	}
+	if _, err := os.Lstat(quadletDir + "ct-dev.container"); err == nil {
+		t.Error("a definition was left")
+	}
+
+	define(t, d.Services(), "ct-unit.service", sleeper)
+	wantCode(t, c.Run(t.Context(), config("ct-unit")), topology.CodeForeign, "/etc/systemd/system/ct-unit.service")
+	wantCode(t, c.RemoveContainer(t.Context(), "ct-unit"), topology.CodeForeign)
+
+	text := "[Container]\nImage=" + busybox + "\nExec=sleep 1d\n"
+	put(t, quadletDir+"ct-hand.container", text)
+	t.Cleanup(func() { sh(t, "rm "+quadletDir+"ct-hand.container; systemctl daemon-reload") })
+	wantCode(t, c.Run(t.Context(), config("ct-hand")), topology.CodeForeign, quadletDir+"ct-hand.container")
+	wantCode(t, c.RemoveContainer(t.Context(), "ct-hand"), topology.CodeForeign)
+	if got, _ := os.ReadFile(quadletDir + "ct-hand.container"); string(got) != text {
+		t.Errorf("the definition became %q", got)
+	}
+}
+
+func TestRefusedDefinitionChangesNothing(t *testing.T) { // case 96
+	_, c := box(t)
+	cfg := config("ct-bad")
+	run(t, c, cfg)
+	before := look(t, c, "ct-bad")
+	bad := cfg
+	bad.SpecDigest, bad.Volumes = "sha256:bad", []string{"missing.volume:/data"}
+	wantCode(t, c.Run(t.Context(), bad), topology.CodeDefinition, "missing.volume")
+	after := look(t, c, "ct-bad")
+	if after.ID != before.ID || after.SpecDigest != before.SpecDigest || after.Definition.SHA256 != before.Definition.SHA256 {
+		t.Errorf("became %+v", after)
+	}
+	if left, _ := filepath.Glob(os.TempDir() + "/continuo-quadlet-*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestContainerThatEnds(t *testing.T) { // cases 50, 139
+	_, c := box(t)
+	cfg := config("ct-ends")
+	cfg.Restart, cfg.Command = "never", []string{"sh", "-c", "exit 3"}
+	t.Cleanup(func() { _ = c.RemoveContainer(context.WithoutCancel(t.Context()), cfg.Name) })
+	wantCode(t, c.Run(t.Context(), cfg), topology.CodeExited, "exit code 3")
+	if st := look(t, c, cfg.Name); st.State != "exited" || st.ExitCode != 3 || st.Mark != cfg.Mark {
+		t.Errorf("%+v", st)
+	}
+	cfg.Restart = "always"
+	wantCode(t, c.Run(t.Context(), cfg), topology.CodeExited, "exit code 3")
+	cfg.Command = sleepCommand // the fix is not blocked by the loop
+	if err := c.Run(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Volumes = []string{"/no/such/dir:/data"}
+	wantCode(t, c.Run(t.Context(), cfg), topology.CodeJobFailed, "journalctl -u ct-ends.service")
+	cfg.Image = "localhost/never-seen:1"
+	wantCode(t, c.Run(t.Context(), cfg), topology.CodeImage, "never-seen")
+}
+
+func TestQuietContainerStartsNoProcess(t *testing.T) {
+	_, c := box(t)
+	run(t, c, config("ct-quiet"))
+	look(t, c, "ct-quiet")
+	forks := func() string { return sh(t, "systemctl show -p InvocationID,NRestarts podman.service") }
+	before := forks()
+	for range 50 {
+		if st := look(t, c, "ct-quiet"); st.State != "running" {
+			t.Fatalf("%+v", st)
+		}
+	}
+	// The service ends 5 s after the last question, and is not started again.
+	for began := time.Now(); sh(t, "systemctl is-active podman.service || true") != "inactive"; {
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("podman's service does not end")
+		}
+		look(t, c, "ct-quiet")
+	}
+	look(t, c, "ct-quiet")
+	if got := sh(t, "systemctl is-active podman.service || true"); got != "inactive" {
+		t.Errorf("podman.service is %s", got)
+	}
+	if after := forks(); after != before && !strings.Contains(after, "InvocationID=\n") {
+		t.Logf("podman.service: %s, then %s", before, after)
+	}
+}
+
+// registry serves one image, as registries do, and can be broken.
+type registry struct {
+	dir  string
+	fail atomic.Int32 // status to answer with
+}
+
+func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if code := r.fail.Load(); code != 0 {
+		w.WriteHeader(int(code))
+		return
+	}
+	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/") // v2/NAME/manifests/REF
+	var index struct{ Manifests []struct{ Digest, MediaType string } }
+	data, err := os.ReadFile(r.dir + "/index.json")
+	if err == nil {
+		err = json.Unmarshal(data, &index)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	digest := index.Manifests[0].Digest
+	switch {
+	case len(parts) == 1:
+		return
+	case len(parts) == 4 && parts[2] == "manifests" && (parts[3] == "1" || parts[3] == digest):
+		w.Header().Set("Content-Type", index.Manifests[0].MediaType)
+		w.Header().Set("Docker-Content-Digest", digest)
+	case len(parts) == 4 && parts[2] == "blobs":
+		digest = parts[3]
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}`)
+		return
+	}
+	http.ServeFile(w, req, r.dir+"/blobs/"+strings.Replace(digest, ":", "/", 1))
+}
+
+func serveRegistry(t *testing.T) (*registry, string) {
+	t.Helper()
+	r := &registry{dir: t.TempDir() + "/image"}
+	sh(t, "podman save --format oci-dir -o "+r.dir+" "+busybox+" 2>&1")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: r}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	conf := "/etc/containers/registries.conf.d/ct-test.conf"
+	put(t, conf, fmt.Sprintf("[[registry]]\nlocation = %q\ninsecure = true\n", l.Addr()))
+	t.Cleanup(func() { _ = os.Remove(conf) })
+	sh(t, "systemctl stop podman.service") // it reads the file when it starts
+	return r, l.Addr().String()
+}
+
+func TestEnsureImage(t *testing.T) { // cases 79, 80
+	_, c := box(t)
+	r, addr := serveRegistry(t)
+	image := addr + "/ct:1"
+	t.Cleanup(func() { sh(t, "podman rmi -f "+image+" || true") })
+	r.fail.Store(429)
+	_, err := c.EnsureImage(t.Context(), image)
+	wantCode(t, err, topology.CodeImage, image)
+	r.fail.Store(401)
+	_, err = c.EnsureImage(t.Context(), image)
+	wantCode(t, err, topology.CodeImage, image)
+	r.fail.Store(0)
+	_, err = c.EnsureImage(t.Context(), addr+"/ct:no-such-tag")
+	wantCode(t, err, topology.CodeImage, "no-such-tag")
+	digest, err := c.EnsureImage(t.Context(), image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := sh(t, "podman image inspect -f '{{.Digest}}' "+image); digest != want {
+		t.Errorf("digest %s, podman says %s", digest, want)
+	}
+	r.fail.Store(500) // it is here: nobody is asked
+	if again, err := c.EnsureImage(t.Context(), image); again != digest || err != nil {
+		t.Errorf("%s, %v", again, err)
+	}
+	for _, ref := range []string{addr + "/ct@" + digest, addr + "/ct:1@" + digest} {
+		if again, err := c.EnsureImage(t.Context(), ref); again != digest || err != nil {
+			t.Errorf("%s: %s, %v", ref, again, err)
+		}
+	}
+	cfg := config("ct-pulled")
+	cfg.Image = addr + "/ct:1@" + digest
+	run(t, c, cfg)
+	if st := look(t, c, "ct-pulled"); st.Digest != digest || st.State != "running" {
+		t.Errorf("%+v", st)
+	}
+	_, err = c.EnsureImage(t.Context(), "127.0.0.1:1/nobody:1")
+	wantCode(t, err, topology.CodeImage, "127.0.0.1:1/nobody:1")
+}
+
+func TestDamagedImageStore(t *testing.T) { // case 94
+	_, c := box(t)
+	r, addr := serveRegistry(t)
+	// An image with a layer of its own.
+	sh(t, "mkdir -p /tmp/ct-own; cp /usr/bin/busybox /tmp/ct-own/; date +%N >/tmp/ct-own/stamp; tar -C /tmp/ct-own -c . | podman import - localhost/ct-own:1 2>&1; rm -r "+
+		r.dir+"; podman save --format oci-dir -o "+r.dir+" localhost/ct-own:1 2>&1; podman rmi -f localhost/ct-own:1")
+	image := addr + "/own:1"
+	t.Cleanup(func() { sh(t, "podman rmi -f "+image+" || true") })
+	if _, err := c.EnsureImage(t.Context(), image); err != nil {
+		t.Fatal(err)
+	}
+	damage := func() {
+		top := sh(t, "podman image inspect -f '{{.GraphDriver.Data.UpperDir}}' "+image)
+		sh(t, "rm -f /var/lib/containers/storage/overlay/l/$(cat "+filepath.Dir(top)+"/link); rm -rf "+top)
+	}
+	cfg := config("ct-damaged")
+	cfg.Image, cfg.Command = image, []string{"/busybox", "sleep", "1d"}
+	damage()
+	run(t, c, cfg)
+	if st := look(t, c, cfg.Name); st.State != "running" {
+		t.Errorf("%+v", st)
+	}
+	if err := c.RemoveContainer(t.Context(), cfg.Name); err != nil {
+		t.Fatal(err)
+	}
+	damage()
+	r.fail.Store(500)
+	wantCode(t, c.Run(t.Context(), cfg), topology.CodeImageStore, "damaged", image)
+}
+
+func TestSocketIsStartedWhenNeeded(t *testing.T) {
+	_, c := box(t)
+	sh(t, "systemctl stop podman.socket podman.service")
+	if _, err := c.EnsureImage(t.Context(), busybox); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkContainer(b *testing.B) {
+	_, c := box(b)
+	run(b, c, config("ct-bench"))
+	look(b, c, "ct-bench")
+	b.ReportAllocs()
+	b.ResetTimer()
+	cpu(b)
+	for range b.N {
+		look(b, c, "ct-bench")
+	}
+}

@@ -1,0 +1,111 @@
+package pi
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// nasty is every character that systemd, podman or the generator reads otherwise.
+var nasty = []string{
+	"plain", "two words", "", `"`, "'", `\`, `\n`, "$HOME", "${HOME}", "$$", "%n", "100%", "%%", "a=b", ";", "#x", "{{.ID}}", "*", "~",
+	"tab\tline\nend", "\x01\x7f", "caf\u00e9 \U0001F680", "--flag=x y", " lead", "trail ", `C:\dir\`, "`id`", "$(id)", "&&", "|", ">",
+}
+
+func goldenConfigs() map[string]topology.ContainerConfig {
+	return map[string]topology.ContainerConfig{
+		"plain": {Name: "web", Image: "registry.example.org/web:1.4", Restart: "always", SpecDigest: "sha256:0011", Mark: "kiosk/web"},
+		"full": {
+			Name: "web", Image: "registry.example.org:5000/a/web@sha256:aabb", Command: []string{"serve", "--motd", "it's 100% $fine", `"q"`},
+			Env: []string{"A=1", "B=two words", `C=$x %n "q" \ end`}, Ports: []string{"127.0.0.1:6001:80", "5000-5003:5000-5003/udp", "[::1]:8080:80"},
+			Volumes: []string{"/srv/web data:/data:ro", "cache:/var/cache"}, Restart: "on-failure", SpecDigest: "sha256:0022", Mark: "kiosk/broker/web",
+		},
+		"never": {Name: "job", Image: "localhost/job:1", Command: nasty, Restart: "never", SpecDigest: "sha256:0033", Mark: "kiosk/job"},
+	}
+}
+
+func TestQuadletText(t *testing.T) {
+	for name, c := range goldenConfigs() {
+		t.Run(name, func(t *testing.T) {
+			got, err := quadlet(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := "testdata/" + name + ".container"
+			if *update {
+				if err := os.WriteFile(p, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != string(want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+			d := parseDefinition(got)
+			if d.mark != c.Mark || d.spec != c.SpecDigest || !d.intact {
+				t.Errorf("read back: %+v", d)
+			}
+			if d := parseDefinition(append(got, "# by hand\n"...)); d.intact {
+				t.Error("an edited definition passes for intact")
+			}
+		})
+	}
+	if _, err := quadlet(topology.ContainerConfig{Name: "x", Restart: "sometimes"}); err == nil {
+		t.Error("an unknown restart policy was taken")
+	}
+	if d := parseDefinition([]byte("[Container]\nImage=x\nLabel=a=b\n")); d != (definition{}) {
+		t.Errorf("somebody else's: %+v", d)
+	}
+}
+
+// A value cannot break out of its line, whatever it is.
+func FuzzWord(f *testing.F) {
+	for _, s := range nasty {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		w := word(s)
+		for i := range len(w) {
+			if w[i] < ' ' || w[i] == 0x7f {
+				t.Fatalf("%q became %q", s, w)
+			}
+			if w[i] == '"' && i > 0 && i < len(w)-1 {
+				n := 0
+				for ; w[i-1-n] == '\\'; n++ {
+				}
+				if n%2 == 0 {
+					t.Fatalf("%q became %q, which ends early", s, w)
+				}
+			}
+		}
+	})
+}
+
+func FuzzParseDefinition(f *testing.F) {
+	for _, c := range goldenConfigs() {
+		text, err := quadlet(c)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) { parseDefinition(text) })
+}
+
+func TestRepositoryOf(t *testing.T) {
+	for in, want := range map[string]string{
+		"docker.io/library/nginx:1.27": "docker.io/library/nginx", "localhost:5000/x": "localhost:5000/x", "localhost:5000/x:1": "localhost:5000/x",
+		"r.example.org/a/b:1@sha256:00": "r.example.org/a/b", "r.example.org/a/b@sha256:00": "r.example.org/a/b", "sha256:0011": "",
+	} {
+		if got := repositoryOf(in); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
