@@ -54,8 +54,14 @@ func (s ManifestSpec) check(r *Report) {
 		sc.Spec.Check(at.At("spec"))
 	}
 	checkReferences(r.At("scores"), s.Scores)
-	checkClaims(r.At("scores"), s.Scores)
+	var claimants []claimant
+	for i, sc := range s.Scores {
+		claimants = append(claimants, claimant{r.At("scores", i), fmt.Sprintf("score %q", sc.ID), 0, sc.Spec})
+	}
+	checkClaims(claimants, false)
 }
+
+var operators = []string{string(In), string(NotIn), string(Exists), string(DoesNotExist)}
 
 func (t Target) check(r *Report) {
 	switch {
@@ -71,6 +77,10 @@ func (t Target) check(r *Report) {
 	}
 	for i, e := range t.Selector.MatchExpressions {
 		at := r.At("selector", "matchExpressions", i)
+		if !slices.Contains(operators, string(e.Operator)) {
+			at.At("operator").Errorf("unknown operator %q%s", e.Operator, didYouMean(string(e.Operator), operators))
+			continue
+		}
 		if wants := e.Operator == In || e.Operator == NotIn; wants != (len(e.Values) > 0) {
 			at.At("values").Errorf("operator %s goes with values: In and NotIn need some, Exists and DoesNotExist take none", e.Operator)
 		}
@@ -112,27 +122,41 @@ func checkReferences(r *Report, scores []Score) {
 	}
 }
 
-func checkClaims(r *Report, scores []Score) {
+// A claimant is a score with the place to report at, and the words that name it to others.
+type claimant struct {
+	at   *Report
+	name string
+	in   int // number of its manifest
+	spec Spec
+}
+
+// checkClaims reports resources that two claimants claim. It leaves out those of one
+// manifest if across is true.
+func checkClaims(claimants []claimant, across bool) {
 	owner := map[Resource]int{}
-	var ports []Resource // the only resources that can overlap without being equal
-	for i, s := range scores {
-		if s.Spec == nil {
+	ports := map[string][]Resource{} // those of one number: the only ones that overlap without being equal
+	for i, c := range claimants {
+		if c.spec == nil {
 			continue
 		}
-		for _, c := range s.Spec.Claims() {
-			first, taken := owner[c]
-			for _, p := range ports {
-				if !taken && p.Overlaps(c) {
-					first, taken = owner[p], true
+		for _, res := range c.spec.Claims() {
+			first, taken := owner[res]
+			number, _, _ := strings.Cut(string(res), "@")
+			if res.IsPort() && !taken {
+				for _, p := range ports[number] {
+					if !taken && p.Overlaps(res) {
+						first, taken = owner[p], true
+					}
 				}
 			}
-			if taken && first != i {
-				r.At(i).Errorf("score %q claims %s, which score %q claims too", s.ID, c, scores[first].ID)
-				continue
-			}
-			owner[c] = i
-			if c.IsPort() {
-				ports = append(ports, c)
+			switch {
+			case !taken:
+				owner[res] = i
+				if res.IsPort() {
+					ports[number] = append(ports[number], res)
+				}
+			case first != i && (!across || claimants[first].in != c.in):
+				c.at.Errorf("%s claims %s, which %s claims too", c.name, res, claimants[first].name)
 			}
 		}
 	}
@@ -147,6 +171,7 @@ func (a Assignment) Validate() []Problem {
 	}
 	n := 0
 	names := map[string]int{}
+	var claimants []claimant
 	for i, m := range a.Spec.Manifests {
 		at := r.At("spec", "manifests", i)
 		for _, p := range m.Validate() {
@@ -157,7 +182,12 @@ func (a Assignment) Validate() []Problem {
 		}
 		names[m.Metadata.Name] = i
 		n += len(m.Spec.Scores)
+		for j, sc := range m.Spec.Scores {
+			name := fmt.Sprintf("score %q of manifest %q", sc.ID, m.Metadata.Name)
+			claimants = append(claimants, claimant{at.At("spec", "scores", j), name, i, sc.Spec})
+		}
 	}
+	checkClaims(claimants, true)
 	if n != a.Spec.Scores {
 		r.At("spec", "scores").Errorf("assignment says it holds %d scores and holds %d: it is not whole", a.Spec.Scores, n)
 	}

@@ -1,7 +1,9 @@
 package score
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -82,7 +84,7 @@ func AddContainer[P Containers](d *Draft[P], id ID, c Container) Ref[Container] 
 
 var (
 	containerRE = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
-	imageRE     = regexp.MustCompile(`^(localhost|[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+|[a-zA-Z0-9.-]+:[0-9]+)(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+	imageRE     = regexp.MustCompile(`^((localhost|[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+)(:[0-9]+)?|[a-zA-Z0-9-]+:[0-9]+)(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
 	envRE       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
@@ -99,7 +101,8 @@ func (c Container) Check(r *Report) {
 	} else if !strings.Contains(c.Image, "@") && !strings.Contains(c.Image[strings.LastIndexByte(c.Image, '/'):], ":") {
 		r.At("image").Errorf("image %q has no tag and no digest: which one runs would be a guess", c.Image)
 	}
-	for k, v := range c.Env {
+	for _, k := range slices.Sorted(maps.Keys(c.Env)) {
+		v := c.Env[k]
 		if !envRE.MatchString(k) {
 			r.At("env", k).Errorf("%q is no name of an environment variable", k)
 		}

@@ -102,8 +102,10 @@ func isAgents(p string) bool {
 		return true
 	}
 	for _, root := range []string{"/etc", "/run", "/usr/lib", "/lib", "/usr/local/lib"} {
-		if strings.HasPrefix(p, root+"/systemd/system/continuo-agent.service") {
-			return true
+		for _, unit := range []string{"continuo-agent.service", "continuo-.service.d/"} { // the second is a drop-in by prefix
+			if strings.HasPrefix(p, root+"/systemd/system/"+unit) {
+				return true
+			}
 		}
 	}
 	return false

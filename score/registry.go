@@ -1,11 +1,14 @@
 package score
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -44,9 +47,13 @@ func Register[S Spec](d Definition[S]) {
 	if f := undata(reflect.TypeFor[S](), string(k)); f != "" {
 		panic(fmt.Sprintf("score: kind %q is not plain data: %s", k, f))
 	}
+	required := requiredFields(reflect.TypeFor[S]())
 	registry[k] = KindInfo{k, d.Doc, d.Needs, reflect.TypeFor[S](), d.Sample, func(raw jsontext.Value) (Spec, error) {
 		var s S
 		err := Decode(raw, &s)
+		if err == nil && doubtful(raw, reflect.ValueOf(&s).Elem()) {
+			err = whole(raw, required)
+		}
 		return s, err
 	}}
 }
@@ -89,6 +96,64 @@ func decode(k Kind, raw jsontext.Value) Spec {
 		return o
 	}
 	return s
+}
+
+// requiredFields lists the fields of a spec that are never left out.
+func requiredFields(t reflect.Type) (out []string) {
+	for f := range t.Fields() {
+		if !optional(f) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			out = append(out, cmp.Or(name, f.Name))
+		}
+	}
+	return out
+}
+
+// doubtful reports whether a spec that was decoded may not be whole. Most are, and a
+// second look at all of them costs as much as the first.
+func doubtful(raw jsontext.Value, spec reflect.Value) bool {
+	if bytes.Contains(raw, []byte("null")) {
+		return true
+	}
+	for f, v := range spec.Fields() {
+		if v.IsZero() && !optional(f) {
+			return true
+		}
+	}
+	return false
+}
+
+func optional(f reflect.StructField) bool {
+	_, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return strings.Contains(options, "omit")
+}
+
+// whole refuses what decoding lets pass and nobody means: a spec without a field that
+// it must have, which would get the zero value, and null anywhere. A device has no
+// schema to say so.
+func whole(raw jsontext.Value, required []string) error {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw))
+	seen := make([]bool, len(required))
+	for {
+		tok, err := dec.ReadToken()
+		if err != nil {
+			break // the end: it was decoded before
+		}
+		switch {
+		case tok.Kind() == 'n':
+			return &DecodeError{string(dec.StackPointer()), "found null: leave the field out, or give it a value"}
+		case dec.StackDepth() == 1 && tok.Kind() == '"':
+			if _, n := dec.StackIndex(1); n%2 == 1 { // a name, not a value
+				if i := slices.Index(required, tok.String()); i >= 0 {
+					seen[i] = true
+				}
+			}
+		}
+	}
+	if i := slices.Index(seen, false); i >= 0 {
+		return &DecodeError{"", fmt.Sprintf("missing field %q", required[i])}
+	}
+	return nil
 }
 
 // undata names the first part of t that is not plain, closed data: behaviour, a

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -89,6 +90,9 @@ func (s *Score) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	var e envelope
 	if err := json.UnmarshalDecode(dec, &e); err != nil {
 		return err
+	}
+	if e.Spec == nil {
+		return errors.New(`missing field "spec"`)
 	}
 	*s = Score{e.ID, e.After, decode(e.Kind, e.Spec)}
 	return nil

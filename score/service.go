@@ -74,7 +74,8 @@ var (
 	// a setting of a unit file, at the start of a line
 	oneshotRE = regexp.MustCompile(`(?mi)^\s*Type\s*=\s*oneshot\s*$`)
 	remainRE  = regexp.MustCompile(`(?mi)^\s*RemainAfterExit\s*=\s*(1|yes|true|on)\s*$`)
-	sectionRE = regexp.MustCompile(`(?m)^\[(Unit|Service|Socket|Timer|Path|Mount|Automount|Swap|Install)\]\s*$`)
+	installRE = regexp.MustCompile(`(?m)^\s*\[Install\]\s*$`)
+	sectionRE = regexp.MustCompile(`(?m)^\s*\[(Unit|Service|Socket|Timer|Path|Mount|Automount|Swap|Install)\]\s*$`)
 )
 
 // Check refuses units that no service manager would take, and wishes that contradict
@@ -106,7 +107,7 @@ func (s Service) Check(r *Report) {
 	if s.State == Running && oneshotRE.MatchString(s.UnitFile) && !remainRE.MatchString(s.UnitFile) {
 		r.At("state").Errorf("a oneshot without RemainAfterExit=yes does not stay running: add it, or leave state out and enable the unit")
 	}
-	if s.Enabled != nil && *s.Enabled && !strings.Contains(s.UnitFile, "[Install]") {
+	if s.Enabled != nil && *s.Enabled && !installRE.MatchString(s.UnitFile) {
 		r.At("enabled").Errorf("a unit without an [Install] section cannot be enabled")
 	}
 }

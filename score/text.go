@@ -18,7 +18,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText reads the text form. A bare number is refused: its unit would be a guess.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
-	if err != nil || v < 0 {
+	if err != nil || !durationRE.Match(b) {
 		return fmt.Errorf("cannot read duration %q: want text such as \"90s\"", b)
 	}
 	*d = Duration(v)
@@ -54,8 +54,9 @@ const (
 )
 
 var (
-	idRE   = regexp.MustCompile(IDPattern)
-	nameRE = regexp.MustCompile(NamePattern)
+	durationRE = regexp.MustCompile(DurationPattern)
+	idRE       = regexp.MustCompile(IDPattern)
+	nameRE     = regexp.MustCompile(NamePattern)
 )
 
 func (id ID) check(r *Report) {

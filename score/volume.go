@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -49,7 +50,7 @@ func (v Volume) check(r *Report) {
 		if v.Source != path.Clean(v.Source) {
 			r.Errorf("source %q must be a clean path", v.Source)
 		}
-		if isAgents(v.Source) || v.Source == "/" || v.Source == "/etc" || v.Source == "/var" || v.Source == "/var/lib" {
+		if isAgents(v.Source) || slices.Contains([]string{"/", "/etc", "/run", "/var", "/var/lib"}, v.Source) {
 			r.Errorf("source %s would show the agent's own files to the container", v.Source)
 		}
 	} else if !volumeNameRE.MatchString(v.Source) {
