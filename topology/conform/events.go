@@ -8,10 +8,13 @@ import (
 	"github.com/continuo-fleet/continuo/topology"
 )
 
-// An EventBench tells about changes of files.
+// An EventBench tells about changes of files and, where the device has them, of
+// services and containers.
 type EventBench struct {
 	FileBench
-	Events topology.Events
+	Events     topology.Events
+	Services   *ServiceBench
+	Containers *ContainerBench
 }
 
 // Events is the suite of what tells about changes. A device may miss some by contract;
@@ -54,6 +57,17 @@ func told(t *testing.T, seen <-chan topology.Resource, r topology.Resource, do f
 	}
 }
 
+// quiet takes what has arrived, until nothing comes for a moment.
+func quiet(seen <-chan topology.Resource) {
+	for {
+		select {
+		case <-seen:
+		case <-time.After(300 * time.Millisecond):
+			return
+		}
+	}
+}
+
 var eventTests = []test[EventBench]{
 	{"file", func(t *testing.T, b EventBench) {
 		p := b.path("d/f")
@@ -76,5 +90,35 @@ var eventTests = []test[EventBench]{
 		told(t, seen, topology.Resource("file:"+p), func() error {
 			return b.Files.WriteFile(t.Context(), topology.FileWrite{Path: p, Content: []byte("x"), Mode: 0o644})
 		})
+	}},
+	{"unit (H25, H62)", func(t *testing.T, b EventBench) {
+		if b.Services == nil {
+			t.Skip("not done on this device: no services to watch")
+		}
+		s := *b.Services
+		u := s.unit(t, "watched.service")
+		s.define(t, u, runs)
+		s.start(t, u)
+		r := topology.Resource("unit:" + u)
+		seen := b.watch(t, r)
+		told(t, seen, r, func() error { return s.Services.Restart(t.Context(), u, true) })
+		quiet(seen)
+		hands(t, s.Hands.Kill(u))
+		told(t, seen, r, func() error { return nil })
+		told(t, seen, r, func() error { return s.Services.Define(t.Context(), u, []byte(runs+"# new\n"), "m/s") })
+	}},
+	{"container (H25)", func(t *testing.T, b EventBench) {
+		if b.Containers == nil {
+			t.Skip("not done on this device: no containers to watch")
+		}
+		k := *b.Containers
+		c := k.config(t, k.Runs, "watched")
+		k.run(t, c)
+		r := topology.Resource("container:" + c.Name)
+		seen := b.watch(t, r)
+		told(t, seen, r, func() error { return k.Containers.Restart(t.Context(), c.Name) })
+		quiet(seen)
+		hands(t, k.Hands.Kill(c.Name))
+		told(t, seen, r, func() error { return nil })
 	}},
 }

@@ -13,26 +13,14 @@ import (
 )
 
 func TestConforms(t *testing.T) { // H74
-	t.Run("Files", func(t *testing.T) { conform.Files(t, fileBench) })
+	t.Run("Files", func(t *testing.T) {
+		conform.Files(t, func(*testing.T) conform.FileBench { return fileBench(memory.New()) })
+	})
 	t.Run("Services", func(t *testing.T) {
-		conform.Services(t, func(*testing.T) conform.ServiceBench {
-			d := memory.New()
-			return conform.ServiceBench{Services: d.Services(), Prefix: "conform-", Hands: hands{d}}
-		})
+		conform.Services(t, func(*testing.T) conform.ServiceBench { return serviceBench(memory.New()) })
 	})
 	t.Run("Containers", func(t *testing.T) {
-		conform.Containers(t, func(*testing.T) conform.ContainerBench {
-			d := memory.New()
-			d.LoadImage("example.org/runs:1", memory.Image{})
-			d.LoadImage("example.org/ends:1", memory.Image{Program: memory.Program{Exits: true, Status: 3}})
-			d.Unpublish("example.org/nowhere:1")
-			return conform.ContainerBench{
-				Containers: d.Containers(), Prefix: "conform-", Hands: hands{d},
-				Runs:      topology.ContainerConfig{Image: "example.org/runs:1", Command: []string{"sleep", "86400"}},
-				Ends:      topology.ContainerConfig{Image: "example.org/ends:1"},
-				Elsewhere: "example.org/elsewhere:1", Nowhere: "example.org/nowhere:1",
-			}
-		})
+		conform.Containers(t, func(*testing.T) conform.ContainerBench { return containerBench(memory.New()) })
 	})
 	t.Run("Host", func(t *testing.T) {
 		conform.Host(t, func(*testing.T) conform.HostBench {
@@ -41,18 +29,34 @@ func TestConforms(t *testing.T) { // H74
 	})
 	t.Run("Events", func(t *testing.T) {
 		conform.Events(t, func(t *testing.T) conform.EventBench {
-			b := fileBench(t)
-			return conform.EventBench{FileBench: b, Events: b.Hands.(hands).d.Events()}
+			d := memory.New()
+			s, c := serviceBench(d), containerBench(d)
+			return conform.EventBench{FileBench: fileBench(d), Events: d.Events(), Services: &s, Containers: &c}
 		})
 	})
 }
 
-func fileBench(*testing.T) conform.FileBench {
-	d := memory.New()
+func fileBench(d *memory.Device) conform.FileBench {
 	d.Mkdir("/srv/conform")
 	return conform.FileBench{
 		Files: d.Files(), Dir: "/srv/conform", Hands: hands{d},
 		Owner: "nobody", Group: "nogroup", UID: 65534, GID: 65534,
+	}
+}
+
+func serviceBench(d *memory.Device) conform.ServiceBench {
+	return conform.ServiceBench{Services: d.Services(), Prefix: "conform-", Hands: hands{d}}
+}
+
+func containerBench(d *memory.Device) conform.ContainerBench {
+	d.LoadImage("example.org/runs:1", memory.Image{})
+	d.LoadImage("example.org/ends:1", memory.Image{Program: memory.Program{Exits: true, Status: 3}})
+	d.Unpublish("example.org/nowhere:1")
+	return conform.ContainerBench{
+		Containers: d.Containers(), Prefix: "conform-", Hands: hands{d},
+		Runs:      topology.ContainerConfig{Image: "example.org/runs:1", Command: []string{"sleep", "86400"}},
+		Ends:      topology.ContainerConfig{Image: "example.org/ends:1"},
+		Elsewhere: "example.org/elsewhere:1", Nowhere: "example.org/nowhere:1",
 	}
 }
 
