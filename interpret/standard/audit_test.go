@@ -68,10 +68,9 @@ func TestEveryKind(t *testing.T) {
 			if err := r.table.Prefetch(t.Context(), wish.Score); err != nil {
 				t.Fatal(err)
 			}
-			st := r.play(k.Sample)
-			r.want(st, interpret.Changed, "")
+			r.want(r.play(k.Sample), interpret.Changed, "")
 			for range 10 { // cases 47, 161
-				st = r.settled(k.Sample)
+				r.settled(k.Sample)
 			}
 			if st := r.table.Observe(t.Context(), wish); st.Outcome != interpret.Unchanged {
 				t.Errorf("Observe says %s", st.Outcome)

@@ -18,7 +18,7 @@ import (
 // fixed is a device with one service, which is as it is.
 type fixed struct{ st topology.ServiceState }
 
-func (f fixed) Services() topology.Services { return fixedServices{f.st} }
+func (f fixed) Services() topology.Services { return fixedServices(f) }
 
 type fixedServices struct{ st topology.ServiceState }
 

@@ -1,0 +1,99 @@
+package standard_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/interpret/standard"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology/memory"
+)
+
+// wishes makes random, valid specs of each kind.
+var wishes = map[score.Kind]func(*rand.Rand) score.Spec{
+	score.KindFile: func(r *rand.Rand) score.Spec {
+		return score.File{
+			Path: fmt.Sprintf("/srv/%d", r.IntN(5)), Content: pick(r, "", "\n", "a", "a\n", "a\r\n", "\u00e9\U0001F680"),
+			Mode: score.Mode(r.IntN(0o10000)), Owner: pick(r, "", "root", "pi", "1000", "54321"), Group: pick(r, "", "root", "pi", "0"),
+		}
+	},
+	score.KindService: func(r *rand.Rand) score.Spec {
+		s := score.Service{Unit: fmt.Sprintf("u%d.service", r.IntN(3)), State: pick(r, "", score.Running, score.Stopped)}
+		s.UnitFile = "[Service]\nExecStart=/usr/bin/x\n" + pick(r, "", "Restart=always\n", "# comment\n") + "[Install]\nWantedBy=multi-user.target\n"
+		if r.IntN(3) > 0 {
+			s.Enabled = new(r.IntN(2) == 0)
+		}
+		return s
+	},
+	score.KindContainer: func(r *rand.Rand) score.Spec {
+		c := score.Container{
+			Name: fmt.Sprintf("c%d", r.IntN(3)), Image: pick(r, "a.b/c:1", "a.b/c:2"),
+			Restart: pick(r, "", score.RestartNever, score.RestartFailure, score.RestartAlways), Env: map[string]string{},
+		}
+		for _, k := range []string{"A", "B", "C"}[:r.IntN(4)] {
+			c.Env[k] = pick(r, "", "1", "$x %n")
+		}
+		for i, p := range r.Perm(3)[:r.IntN(4)] {
+			c.Ports = append(c.Ports, score.Port{Host: uint16(8000 + p), Container: uint16(80 + i), UDP: p == 2})
+			c.Command = append(c.Command, pick(r, "", "a b", "--x"))
+		}
+		return c
+	},
+	score.KindHostname: func(r *rand.Rand) score.Spec { return score.Hostname{Name: fmt.Sprintf("pi-%d", r.IntN(50))} },
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// TestOnePassConverges: whatever a kind is asked for, on whatever the wish before left behind, one
+// pass makes it so, and the next finds nothing to do (X75, H08).
+func TestOnePassConverges(t *testing.T) {
+	for _, k := range score.Kinds() {
+		t.Run(string(k.Kind), func(t *testing.T) {
+			wish := wishes[k.Kind]
+			if wish == nil {
+				t.Fatal("add the kind to wishes")
+			}
+			rng := rand.New(rand.NewPCG(3, 5))
+			r := newRig(t)
+			for range 500 {
+				s := wish(rng)
+				rep := score.NewReport()
+				if s.Check(rep); score.Errors(rep.Problems()) > 0 {
+					t.Fatalf("%+v is no valid wish: %v", s, rep.Problems())
+				}
+				if st := r.play(s); !st.Outcome.Converged() {
+					t.Fatalf("%+v: %s %s", s, st.Outcome, st.Message)
+				}
+				r.settled(s)
+			}
+		})
+	}
+}
+
+// TestWishesAreShared: two devices may be given one wish at a time, and none of them changes it.
+// The race detector is the judge (cases 141).
+func TestWishesAreShared(t *testing.T) {
+	for _, s := range samples() {
+		before := encoded(t, s)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				d := memory.New()
+				table := standard.Bind(d)
+				for range 3 {
+					st, err := table.Play(t.Context(), interpret.Wish{Score: score.Score{ID: "x", Spec: s}}, &open{})
+					if err != nil || !st.Outcome.Converged() {
+						t.Errorf("%s: %s %s, %v", s.Kind(), st.Outcome, st.Message, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if got := encoded(t, s); got != before {
+			t.Errorf("the wish was changed to %s", got)
+		}
+	}
+}
