@@ -114,7 +114,7 @@ func (s Selector) Matches(labels map[string]string) bool {
 	for _, e := range s.MatchExpressions {
 		got, ok := labels[e.Key]
 		in := ok && slices.Contains(e.Values, got)
-		if map[Operator]bool{In: in, NotIn: !in, Exists: ok, DoesNotExist: !ok}[e.Operator] == false {
+		if !map[Operator]bool{In: in, NotIn: !in, Exists: ok, DoesNotExist: !ok}[e.Operator] {
 			return false
 		}
 	}
