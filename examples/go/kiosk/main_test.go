@@ -1,9 +1,11 @@
 package main
 
 import (
+	"os"
 	"reflect"
 	"testing"
 
+	"github.com/continuo-fleet/continuo/schemas/source"
 	"github.com/continuo-fleet/continuo/score"
 )
 
@@ -19,5 +21,18 @@ func TestKiosk(t *testing.T) {
 	var back score.Manifest
 	if err := score.Decode(b, &back); err != nil || !reflect.DeepEqual(back, m) {
 		t.Errorf("got %+v, %v", back, err)
+	}
+}
+
+// TestSameAsYAML: both authors write the same manifest.
+func TestSameAsYAML(t *testing.T) {
+	const path = "../../kiosk.yaml"
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, problems := source.Manifest(path, data)
+	if len(problems) > 0 || !reflect.DeepEqual(m, kiosk()) {
+		t.Errorf("%s is\n%+v, %v, and the program writes\n%+v", path, m, problems, kiosk())
 	}
 }
