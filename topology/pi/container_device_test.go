@@ -286,7 +286,9 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/") // v2/NAME/manifests/REF
-	var index struct{ Manifests []struct{ Digest, MediaType string } }
+	var index struct {
+		Manifests []struct{ Digest, MediaType string }
+	}
 	data, err := os.ReadFile(r.dir + "/index.json")
 	if err == nil {
 		err = json.Unmarshal(data, &index)

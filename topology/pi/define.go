@@ -48,14 +48,7 @@ func (s *services) Undefine(ctx context.Context, unit string) error {
 	if err := s.files.RemoveFile(ctx, unitDir+unit); err != nil {
 		return err
 	}
-	s.forget(ctx, unit)
-	return nil
-}
-
-// forget drops the memory of a failure, which would keep a unit that is gone on the
-// list. It may well have none.
-func (s *services) forget(ctx context.Context, unit string) {
-	_ = s.bus.do(ctx, func(ctx context.Context, l *link) error { return l.systemd.ResetFailedUnitContext(ctx, unit) })
+	return s.reset(ctx, unit) // a failed unit would stay on the list
 }
 
 // SetEnabled enables or disables a unit for every boot to come.

@@ -140,9 +140,8 @@ func (s *services) Restart(ctx context.Context, unit string, reset bool) error {
 // launch starts a unit and watches it for the settle time.
 func (s *services) launch(ctx context.Context, verb, unit string, give order, reset bool, before string) error {
 	if reset {
-		err := s.bus.do(ctx, func(ctx context.Context, l *link) error { return l.systemd.ResetFailedUnitContext(ctx, unit) })
-		if err != nil && errorName(err) != "org.freedesktop.systemd1.NoSuchUnit" {
-			return busFault("reset", unit, err)
+		if err := s.reset(ctx, unit); err != nil {
+			return err
 		}
 	}
 	if err := s.job(ctx, verb, unit, give, before); err != nil {
@@ -227,5 +226,18 @@ func (s *services) Stop(ctx context.Context, unit string) error {
 		}
 		return nil
 	}
-	return s.job(ctx, "stop", unit, stop, "")
+	if err := s.job(ctx, "stop", unit, stop, ""); err != nil || u.Active != "activating" {
+		return err
+	}
+	// A start that is broken off counts as a failure of the unit. It was none.
+	return s.reset(ctx, unit)
+}
+
+// reset drops the memory of a failure, if there is one.
+func (s *services) reset(ctx context.Context, unit string) error {
+	err := s.bus.do(ctx, func(ctx context.Context, l *link) error { return l.systemd.ResetFailedUnitContext(ctx, unit) })
+	if err != nil && errorName(err) != "org.freedesktop.systemd1.NoSuchUnit" {
+		return busFault("reset", unit, err)
+	}
+	return nil
 }

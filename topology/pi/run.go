@@ -236,7 +236,9 @@ func (c *containers) RemoveContainer(ctx context.Context, name string) error {
 	if err := c.reload.settle(ctx); err != nil {
 		return err
 	}
-	c.forget(ctx, unit)
+	if err := c.reset(ctx, unit); err != nil {
+		return err
+	}
 	left, err := c.podman.inspect(ctx, name)
 	if err != nil || left == nil {
 		return err

@@ -1,0 +1,127 @@
+//go:build device
+
+package pi
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/continuo-fleet/continuo/topology"
+	"github.com/continuo-fleet/continuo/topology/conform"
+)
+
+// admin is somebody with a terminal.
+type admin struct{}
+
+func do(program string, args ...string) (string, error) {
+	out, err := exec.Command(program, args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %q: %w: %s", program, args, err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func systemctl(args ...string) error {
+	_, err := do("systemctl", args...)
+	return err
+}
+
+const packaged = "/usr/local/lib/systemd/system/"
+
+func (admin) Install(unit, text string) error {
+	if err := os.MkdirAll(packaged, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(packaged+unit, []byte(text), 0o644); err != nil {
+		return err
+	}
+	return systemctl("daemon-reload")
+}
+
+func (admin) Uninstall(unit string) error {
+	for _, p := range []string{packaged + unit, "/etc/systemd/system/" + unit + ".d"} {
+		if err := os.RemoveAll(p); err != nil {
+			return err
+		}
+	}
+	return systemctl("daemon-reload")
+}
+
+func (admin) Override(unit, text string) error {
+	dir := "/etc/systemd/system/" + unit + ".d"
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(dir+"/10-admin.conf", []byte(text), 0o644); err != nil {
+		return err
+	}
+	return systemctl("daemon-reload")
+}
+
+func (admin) Mask(unit string) error          { return systemctl("mask", unit) }
+func (admin) Unmask(unit string) error        { return systemctl("unmask", unit) }
+func (admin) EnableRuntime(unit string) error { return systemctl("enable", "--runtime", unit) }
+func (admin) Kill(unit string) error {
+	return systemctl("kill", "--kill-whom=main", "--signal=KILL", unit)
+}
+
+func TestConformServices(t *testing.T) {
+	conform.Services(t, func(t *testing.T) conform.ServiceBench {
+		return conform.ServiceBench{Services: device(t).Services(), Prefix: "ct-conform-", Hands: admin{}}
+	})
+}
+
+func TestConformHost(t *testing.T) {
+	conform.Host(t, func(t *testing.T) conform.HostBench {
+		return conform.HostBench{Host: device(t).Host(), Unused: "ct-conform"}
+	})
+}
+
+// podmanAdmin is an admin who knows podman.
+type podmanAdmin struct{ admin }
+
+func (podmanAdmin) RunByHand(name, image string, command []string) error {
+	_, err := do("podman", append([]string{"run", "-d", "--name", name, image}, command...)...)
+	return err
+}
+
+func (podmanAdmin) RemoveByHand(name string) error {
+	_, err := do("podman", "rm", "-f", "-t", "0", name)
+	return err
+}
+
+func (podmanAdmin) Kill(name string) error {
+	_, err := do("podman", "kill", "--signal", "KILL", name)
+	return err
+}
+
+func (podmanAdmin) process(name, file string) ([]string, error) {
+	pid, err := do("podman", "inspect", "-f", "{{.State.Pid}}", name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile("/proc/" + pid + "/" + file)
+	return strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00"), err
+}
+
+func (a podmanAdmin) Environ(name string) ([]string, error)   { return a.process(name, "environ") }
+func (a podmanAdmin) Arguments(name string) ([]string, error) { return a.process(name, "cmdline") }
+
+func TestConformContainers(t *testing.T) {
+	_, addr := serveRegistry(t)
+	elsewhere := addr + "/conform:1"
+	t.Cleanup(func() { _, _ = do("podman", "rmi", "-f", elsewhere) })
+	conform.Containers(t, func(t *testing.T) conform.ContainerBench {
+		_, c := box(t)
+		return conform.ContainerBench{
+			Containers: c, Prefix: "ct-conform-",
+			Runs:      topology.ContainerConfig{Image: busybox, Command: []string{"sh", "-c", sleepCommand[2], "runs"}},
+			Ends:      topology.ContainerConfig{Image: busybox, Command: []string{"sh", "-c", "exit 3"}},
+			Elsewhere: elsewhere, Nowhere: "127.0.0.1:1/nowhere:1",
+			Hands: podmanAdmin{},
+		}
+	})
+}
