@@ -134,7 +134,7 @@ func FuzzDuration(f *testing.F) {
 }
 
 func FuzzPort(f *testing.F) {
-	fuzzText[score.Port](f, score.PortPattern, "8080:80", "[::1]:8080:80", "127.0.0.1:5000-5003:1-4/udp", "0.0.0.0:1:1/tcp", "[1.2.3.4]:1:1", "65535-0:1")
+	fuzzText[score.Port](f, score.PortPattern, "8080:80", "[::1]:8080:80", "127.0.0.1:5000-5003:1-4/udp", "0.0.0.0:1:1/tcp", "[192.0.2.4]:1:1", "65535-0:1")
 }
 
 func FuzzVolume(f *testing.F) {
