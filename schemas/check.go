@@ -16,27 +16,45 @@ import (
 )
 
 // checkShape reports where d departs from a schema. The engine finds the places; the words
-// are ours.
-func checkShape(d *source.Document, name string) {
+// are ours. For some of it the kinds have better words: late reports what they have said
+// nothing about.
+func checkShape(d *source.Document, name string) (late func()) {
 	s, ok := load()[name]
 	if !ok {
 		panic(fmt.Sprintf("schemas: no schema %q", name))
 	}
 	err := s.compiled.Validate(d.Value())
 	if err == nil {
-		return
+		return func() {}
 	}
 	ve, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
 		d.Report("", score.Error, "cannot check the document: %v", err)
-		return
+		return func() {}
 	}
 	found := leaves(ve, nil)
 	// One value can break several rules: the first of them, in this order, is told.
 	slices.SortStableFunc(found, func(a, b *jsonschema.ValidationError) int { return rank(a) - rank(b) })
 	for _, leaf := range found {
-		s.report(d, leaf)
+		if !s.later(leaf) {
+			s.report(d, leaf)
+		}
 	}
+	return func() {
+		d.NextStage()
+		for _, leaf := range found {
+			if s.later(leaf) {
+				s.report(d, leaf)
+			}
+		}
+	}
+}
+
+// later reports whether a kind can say better what is wrong: the shape of a text that is
+// not a text type.
+func (s schema) later(ve *jsonschema.ValidationError) bool {
+	k := keyword(ve)
+	return k == "maxLength" || k == "pattern" && !source.IsFormat(text(s.at(ve.AbsoluteKeywordLocation)["pattern"]))
 }
 
 func leaves(ve *jsonschema.ValidationError, out []*jsonschema.ValidationError) []*jsonschema.ValidationError {

@@ -43,8 +43,9 @@ func Validate(file string, data []byte) (score.Manifest, []Diagnostic) {
 	d := source.Read(file, data)
 	if d.Readable() {
 		d.NextStage()
-		checkShape(d, "manifest")
+		late := checkShape(d, "manifest")
 		d.Manifest(&m)
+		late()
 	}
 	return m, d.Diagnostics()
 }
@@ -54,7 +55,7 @@ func Check(name string, data []byte) error {
 	d := source.Read(name+".json", data)
 	if d.Readable() {
 		d.NextStage()
-		checkShape(d, name)
+		checkShape(d, name)()
 	}
 	ds := d.Diagnostics()
 	if len(ds) == 0 {

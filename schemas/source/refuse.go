@@ -102,6 +102,13 @@ func repairMode(s string) string {
 	return s
 }
 
+// IsFormat reports whether pattern is that of a text type of the language, for which
+// WrongText has words of its own.
+func IsFormat(pattern string) bool {
+	_, ok := formats[pattern]
+	return ok
+}
+
 // WrongText reports that the text at path is not what pattern describes; about says the
 // same for people, for patterns that are not of a text type of the language.
 func (d *Document) WrongText(path, pattern, about string) {
@@ -170,7 +177,7 @@ func (d *Document) Fields(path string, known, required []string) {
 			continue
 		}
 		advice := ""
-		if n, ok := score.Nearest(strings.ToLower(k.name), free); ok {
+		if n, ok := nearest(k.name, free); ok {
 			advice = fmt.Sprintf(", did you mean `%s`?", n)
 			misspelt[n] = true
 		} else if len(free) > 0 {
@@ -199,6 +206,22 @@ func (d *Document) Fields(path string, known, required []string) {
 		what = "fields " + names(missing) + " are missing"
 	}
 	d.add(line, column, path, score.Error, what)
+}
+
+// nearest is what a key was probably meant to be: it differs in a letter or two, or in
+// case, or goes on where the right one ends.
+func nearest(name string, free []string) (string, bool) {
+	name = strings.ToLower(name)
+	if n, ok := score.Nearest(name, free); ok {
+		return n, true
+	}
+	best := ""
+	for _, f := range free {
+		if l := strings.ToLower(f); len(l) > max(3, len(best)) && strings.HasPrefix(name, l) {
+			best = f
+		}
+	}
+	return best, best != ""
 }
 
 func names(known []string) string {

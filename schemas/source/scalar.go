@@ -30,7 +30,8 @@ var (
 	// plain numbers of JSON, with an exponent only in the form that no reader takes for text
 	numberRE = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+([eE][-+][0-9]+)?)?$`)
 	// what some version of YAML takes for a number
-	oddRE  = regexp.MustCompile(`^[-+]?(0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*|([0-9][0-9_]*)?\.[0-9_]*([eE][-+]?[0-9]+)?|[0-9][0-9_]*[eE][-+]?[0-9]+|\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+	oddRE  = regexp.MustCompile(`^[-+]?(0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*|([0-9][0-9_]*)?\.[0-9_]*([eE][-+]?[0-9]+)?|[0-9][0-9_]*[eE][-+]?[0-9]+)$`)
+	nanRE  = regexp.MustCompile(`^[-+]?\.(inf|Inf|INF|nan|NaN|NAN)$`)
 	timeRE = regexp.MustCompile(`^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
 	dateRE = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt]|[ \t]+[0-9]|$)`)
 )
@@ -43,6 +44,8 @@ func resolveNumber(s string) (kind byte, canonical, what string) {
 		return text, s, ""
 	case oddRE.MatchString(s):
 		return text, s, "a number"
+	case nanRE.MatchString(s):
+		return text, s, "no number"
 	case timeRE.MatchString(s):
 		return text, s, "a number in base 60"
 	case dateRE.MatchString(s):

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
@@ -83,7 +84,8 @@ func (d *Document) failYAML(data []byte, err error) {
 			return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r <= 0x9f || r == 0xfffe || r == 0xffff
 		})
 		line, column = lineColumn(data, max(i, 0))
-		what = `control characters are not allowed: write them as "\x01" in double quotes`
+		r, _ := utf8.DecodeRune(data[max(i, 0):])
+		what = fmt.Sprintf(`control character U+%04X is not allowed: write it as "\u%04X" in double quotes`, r, r)
 	case strings.HasPrefix(what, "exceeded max depth"):
 		what = fmt.Sprintf("more than %d levels of mappings and lists", maxDepth)
 	case strings.HasPrefix(what, "unknown anchor"), strings.Contains(what, "anchor"):
@@ -99,12 +101,17 @@ func (d *Document) failYAML(data []byte, err error) {
 		what = "the quote that opens here is never closed"
 	case what == "did not find expected key", what == "did not find expected '-' indicator":
 		what = "the indentation fits nothing above it"
+	case what == "did not find expected <document start>":
+		what = "this stands behind the end of the document"
 	case what == "could not find expected ':'":
 		what = "a key without ':' behind it"
 	case what == "found invalid Unicode character escape code":
 		what = `not a character: write it as it is, or as "\U0001F600" with eight digits`
 	}
-	d.place(max(line, 1), max(column, 1), "", "cannot read YAML: %s", strings.TrimPrefix(what, "did not "))
+	if missing, ok := strings.CutPrefix(what, "did not find expected "); ok {
+		what = missing + " is missing"
+	}
+	d.place(max(line, 1), max(column, 1), "", "cannot read YAML: %s", what)
 }
 
 // tabAt reports whether the indentation of a line up to a column has a tab.
@@ -200,7 +207,12 @@ func disagreement(s, what string) string {
 	case "true or false":
 		return fmt.Sprintf("text to some YAML readers and true or false to others: put it in quotes, %q, or write true or false", s)
 	case "a number":
+		if octal := strings.TrimPrefix(strings.TrimPrefix(s, "0o"), "0"); octal != s && strings.Trim(octal, "01234567") == "" {
+			return fmt.Sprintf("not the same number to all YAML readers: put it in quotes, %q", "0"+octal)
+		}
 		return fmt.Sprintf("not the same to all YAML readers: put it in quotes, %q, or write a number in plain decimal", s)
+	case "no number":
+		return fmt.Sprintf("no number of the language: put it in quotes, %q, if it is text", s)
 	}
 	return fmt.Sprintf("text to some YAML readers and %s to others: put it in quotes, %q", what, s)
 }
