@@ -29,6 +29,7 @@ const patience = 30 * time.Second
 // the test when they cannot do what they say; they are for the goroutine of the test.
 type Server struct {
 	URL        string
+	CA         string        // PEM file to check the server with; empty without TLS
 	Operator   nkeys.KeyPair // connection key with [wire.Operator]
 	Controller nkeys.KeyPair // connection key with [wire.RoleController]
 
@@ -50,6 +51,11 @@ func Start(t testing.TB, devices ...wire.Device) *Server {
 // StartEmpty is [Start] without any stream.
 func StartEmpty(t testing.TB, devices ...wire.Device) *Server {
 	t.Helper()
+	return start(t, nil, devices)
+}
+
+func start(t testing.TB, hosts []string, devices []wire.Device) *Server {
+	t.Helper()
 	s := &Server{t: t, dir: t.TempDir(), Operator: UserKey(t), Controller: UserKey(t), devices: map[wire.Device]nkeys.KeyPair{}}
 	s.config = wire.ServerConfig{
 		Name:     "natstest",
@@ -61,6 +67,9 @@ func StartEmpty(t testing.TB, devices ...wire.Device) *Server {
 		},
 	}
 	s.URL = "nats://" + s.config.Listen
+	if hosts != nil {
+		s.encrypt(hosts)
+	}
 	for _, d := range devices {
 		s.know(d)
 	}
@@ -200,7 +209,11 @@ func (s *Server) ConnectDevice(d wire.Device, opts ...nats.Option) *nats.Conn {
 func (s *Server) Connect(kp nkeys.KeyPair, opts ...nats.Option) *nats.Conn {
 	s.t.Helper()
 	key := public(s.t, kp)
-	nc, err := nats.Connect(s.URL, append([]nats.Option{nats.Nkey(key, kp.Sign), nats.Timeout(patience)}, opts...)...)
+	own := []nats.Option{nats.Nkey(key, kp.Sign), nats.Timeout(patience)}
+	if s.CA != "" {
+		own = append(own, nats.RootCAs(s.CA))
+	}
+	nc, err := nats.Connect(s.URL, append(own, opts...)...)
 	s.must("connect", err)
 	s.t.Cleanup(nc.Close)
 	return nc
