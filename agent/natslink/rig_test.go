@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -324,8 +323,14 @@ func (r *rig) online(l *Link) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	if nc, err := l.conn(ctx); err != nil || nc.FlushTimeout(patience) != nil {
-		r.t.Fatal("never online")
+	for {
+		nc, err := l.conn(ctx)
+		if err != nil {
+			r.t.Fatal("never online")
+		}
+		if nc.FlushWithContext(ctx) == nil {
+			return
+		}
 	}
 }
 
@@ -478,6 +483,3 @@ func (p *proxy) connects() int {
 	defer p.mu.Unlock()
 	return p.accepted
 }
-
-// settled waits until f gives the same twice in a row over several heartbeats; heartbeats are the clock of these tests.
-func contains(list []string, s string) bool { return slices.Contains(list, s) }
