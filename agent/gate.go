@@ -172,11 +172,14 @@ func (g *gate) Done(_ context.Context, _ interpret.Action, st interpret.ScoreSta
 			continue // a power cut may leave a part of what ends together
 		}
 		r := store.Result{Resource: string(c)}
-		if st.Outcome == interpret.Changed {
+		switch {
+		case st.Outcome == interpret.Changed:
 			r.LastChanged = g.it.manifest.generation
 			if i == 0 {
-				r.Triggers = g.triggers().String()
+				r.Triggers = g.settled()
 			}
+		case i == 0 && g.restarts():
+			r.Triggers = interrupted
 		}
 		results = append(results, r)
 	}
@@ -196,7 +199,7 @@ func (g *gate) Holds(ctx context.Context, _ score.Score, mark topology.Mark) err
 			return g.Done(ctx, interpret.Action{}, interpret.ScoreStatus{Outcome: interpret.Changed})
 		}
 	}
-	now := g.triggers().String()
+	now := g.settled()
 	if owned && e.Score == string(g.it.score.ID) && e.Manifest == g.it.manifest.name && e.SpecDigest == g.it.digest && e.Triggers == now {
 		return nil
 	}
@@ -205,7 +208,7 @@ func (g *gate) Holds(ctx context.Context, _ score.Score, mark topology.Mark) err
 		how = e.Provenance
 	}
 	actions := g.actions(e, how, e.Backup)
-	actions[0].Entry.Triggers = now
+	actions[0].Entry.Triggers = now // never interrupted: that would have been a change
 	return g.Store.Record(actions...)
 }
 

@@ -1,10 +1,12 @@
 package agent_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -122,6 +124,40 @@ func TestRestartOn(t *testing.T) {
 		r.want(r.apply(conf("2")), "m/app=changed m/conf=unchanged")
 		if starts(r) == first {
 			t.Error("the restart was lost")
+		}
+	})
+	t.Run("its own definition, killed before the restart", func(t *testing.T) {
+		for _, crash := range []bool{true, false} {
+			r := newRig(t)
+			one := intent(1, manifest("m", service("app", "app.service")))
+			r.apply(one)
+			first := starts(r)
+			s := service("app", "app.service")
+			spec := s.Spec.(score.Service)
+			spec.UnitFile += "# second\n"
+			s.Spec = spec
+			two := intent(2, manifest("m", s))
+			if crash { // the process ends between the two
+				r.dev.Before(func(_ context.Context, c memory.Call) error {
+					if c.Op == memory.OpRestart {
+						r.disk = r.disk.Crash(store.LoseNothing)
+						return errKilled
+					}
+					return nil
+				})
+				_, _ = r.runner.Apply(t.Context(), two)
+				r.dev.Heal()
+				r.start()
+			} else { // the restart fails, and the agent lives on
+				r.dev.FailOnce(memory.OpRestart, "unit:app.service", topology.Faultf(topology.CodeTimeout, "no answer"))
+				r.want(r.apply(two), "m/app=failed/timeout")
+				r.restart()
+			}
+			r.want(r.apply(two), "m/app=changed")
+			if starts(r) == first {
+				t.Errorf("crash %v: it still runs by its old definition", crash)
+			}
+			r.want(r.apply(two), "m/app=unchanged")
 		}
 	})
 	t.Run("a service that ran before", func(t *testing.T) {

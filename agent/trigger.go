@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
 )
 
 // triggers is which change of each restarting score was the last, by score id. It is
@@ -46,14 +48,42 @@ func parseTriggers(s string) map[string]uint64 {
 	return out
 }
 
+// Kept instead of triggers: interrupted if the last action on the score failed, quiet
+// if it was good and nothing else restarts the score.
+const (
+	interrupted = "!"
+	quiet       = "-"
+)
+
+// settled is what is kept with a score that is as it should be; empty if it is not of
+// a kind that can be restarted.
+func (g *gate) settled() string {
+	if !g.restarts() {
+		return ""
+	}
+	return cmp.Or(g.triggers().String(), quiet)
+}
+
+// restarts reports whether the score is of a kind that can be restarted.
+func (g *gate) restarts() bool {
+	_, ok := g.it.score.Spec.(score.Restarter)
+	return ok
+}
+
 // restart returns the change that restarts the score, if one of its triggers has
 // changed since it was applied last. A score that no books know counts its triggers
 // from nothing; one that only got a new trigger is not restarted for it.
+//
+// A score whose last action did not come to its end is restarted too: what describes
+// it may be new and what runs may be old, and nobody could see that.
 func (g *gate) restart() *interpret.Change {
-	if len(g.it.triggers) == 0 {
+	if !g.restarts() {
 		return nil
 	}
 	e, owned := g.primary()
+	if owned && (e.Triggers == interrupted || g.Store.IsOpen(e.Resource)) {
+		return &interpret.Change{Field: interpret.FieldRestart, Have: "interrupted", Want: "restarted", Effect: interpret.Disrupt}
+	}
 	was := parseTriggers(e.Triggers)
 	for _, t := range g.triggers() {
 		before, known := was[t.id]
