@@ -45,10 +45,13 @@ func (interpreter) Observe(ctx context.Context, r topology.HostReader, _ score.H
 }
 
 func (interpreter) Diff(s score.Hostname, o Observed) []interpret.Change {
-	if o.Static == s.Name {
-		return nil
+	switch {
+	case o.Static != s.Name:
+		return []interpret.Change{{Field: "name", Have: o.Static, Want: s.Name, Effect: interpret.Mutate}}
+	case o.Transient != s.Name: // what the kernel has was changed, by hand or by DHCP
+		return []interpret.Change{{Field: "transient", Have: o.Transient, Want: s.Name, Effect: interpret.Mutate}}
 	}
-	return []interpret.Change{{Field: "name", Have: o.Static, Want: s.Name, Effect: interpret.Mutate}}
+	return nil
 }
 
 func (interpreter) Apply(ctx context.Context, w topology.HostWriter, s score.Hostname, _ interpret.Task) error {
