@@ -66,6 +66,8 @@ func RolePermissions(roles ...Role) (Permissions, error) {
 				p.Publish = append(p.Publish, readStream(s)...)
 				p.Publish = append(p.Publish, watchStream(s)...)
 			}
+			// A stream in memory does not outlive a single server that restarts, and holds nothing worth asking a person for.
+			p.Publish = append(p.Publish, prefixAPI+"STREAM.CREATE."+StreamAlive)
 			p.Subscribe = append(p.Subscribe, AllHeartbeats, AllRenewals, AllActual, AllConfig, "$SRV.>")
 		case RoleAdmin:
 			p.Publish = append(p.Publish, prefixAPI+">", prefixDesired+keyRoot+"*", "$SRV.>")
