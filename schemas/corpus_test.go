@@ -196,3 +196,29 @@ func TestMoreThanAHundred(t *testing.T) {
 		t.Errorf("not in the order of the text: %v", lines)
 	}
 }
+
+// TestGoLiterals: a wrong manifest that can be written in Go at all, because its types are
+// right, is refused by its own Validate (H50, second half). The others do not compile.
+func TestGoLiterals(t *testing.T) {
+	names, texts := corpus(t, "bad")
+	n := 0
+	for _, name := range names {
+		d := source.Read(name, texts[name])
+		var m score.Manifest
+		if !d.OK() || score.Decode(d.JSON(), &m) != nil || slices.ContainsFunc(m.Spec.Scores, opaque) {
+			continue
+		}
+		n++
+		if score.Errors(m.Validate()) == 0 {
+			t.Errorf("%s: the same in Go is taken", name)
+		}
+	}
+	if n < 30 {
+		t.Errorf("%d literals only", n)
+	}
+}
+
+func opaque(s score.Score) bool {
+	_, is := s.Spec.(score.Opaque)
+	return is
+}

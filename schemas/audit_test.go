@@ -1,0 +1,413 @@
+package schemas_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/continuo-fleet/continuo/internal/wire"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/interpret/file"
+	"github.com/continuo-fleet/continuo/schemas"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// TestSchemas: each schema is one, in the words of its draft; it is closed, and it says
+// what every field is (H73: these are all the documents there are).
+func TestSchemas(t *testing.T) {
+	want := []string{"announcement", "assignment", "envelope", "heartbeat", "manifest", "status"}
+	if got := schemas.Names(); !slices.Equal(got, want) {
+		t.Errorf("schemas are %v, want %v", got, want)
+	}
+	meta := jsonschema.MustCompile("https://json-schema.org/draft/2020-12/schema")
+	for _, name := range schemas.Names() {
+		var root map[string]any
+		if err := json.Unmarshal(schemas.Text(name), &root); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := meta.Validate(root); err != nil {
+			t.Errorf("%s is no schema: %v", name, err)
+		}
+		if root["$id"] != schemas.Address+name+".json" || root["$schema"] != "https://json-schema.org/draft/2020-12/schema" {
+			t.Errorf("%s: $id is %v, $schema is %v", name, root["$id"], root["$schema"])
+		}
+		all := map[string]any{name: root}
+		if defs, ok := root["$defs"].(map[string]any); ok {
+			maps.Copy(all, defs)
+		}
+		for at, s := range all {
+			s := s.(map[string]any)
+			properties, ok := s["properties"].(map[string]any)
+			if !ok {
+				continue
+			}
+			if s["additionalProperties"] != false && name != "announcement" { // NATS adds headers of its own
+				t.Errorf("%s: %s takes fields that it does not know", name, at)
+			}
+			for p, v := range properties {
+				if d, _ := v.(map[string]any)["description"].(string); d == "" {
+					t.Errorf("%s: %s.%s has no description", name, at, p)
+				}
+			}
+		}
+	}
+}
+
+// manifestOf is a valid manifest but for its one score.
+func manifestOf(kind score.Kind, spec string) string {
+	return fmt.Sprintf(`{"apiVersion":"continuo/v1","kind":"Manifest","metadata":{"name":"m"},"spec":{"target":{"device":"d"},"policy":{"preset":"converge"},`+
+		`"scores":[{"kind":%q,"id":"x","spec":%s}]}}`, kind, spec)
+}
+
+// TestEveryFieldWrong walks the fields of every kind and makes each wrong in every way: it
+// is always told, at that field, once or twice (H50).
+func TestEveryFieldWrong(t *testing.T) {
+	n := 0
+	for _, k := range score.Kinds() {
+		sample, err := score.Encode(k.Sample)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ds := schemas.Validate("a.json", []byte(manifestOf(k.Kind, string(sample)))); len(ds) > 0 {
+			t.Errorf("the sample of %s: %v", k.Kind, ds)
+			continue
+		}
+		for f := range k.Type.Fields() {
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			at := "/spec/scores/0/spec/" + name
+			tests := []struct{ what, value, at string }{
+				{"null", "null", at},
+				{"nested", `{"a":{"b":["c"]}}`, at},
+				{"lists", `[["a"]]`, at},
+				{"fraction", "1.5", at},
+				{"misspelt", "", at + "x"},
+			}
+			if f.Type.Kind() != reflect.Pointer {
+				tests = append(tests, struct{ what, value, at string }{"bool", "true", at})
+			}
+			if !strings.Contains(options, "omit") {
+				tests = append(tests, struct{ what, value, at string }{"left out", "", "/spec/scores/0/spec"})
+			}
+			for _, tt := range tests {
+				fields := map[string]json.RawMessage{}
+				if err := json.Unmarshal(sample, &fields); err != nil {
+					t.Fatal(err)
+				}
+				switch tt.what {
+				case "misspelt":
+					old, ok := fields[name]
+					if !ok {
+						old = json.RawMessage(`"x"`)
+					}
+					delete(fields, name)
+					fields[name+"x"] = old
+				case "left out":
+					delete(fields, name)
+				default:
+					fields[name] = json.RawMessage(tt.value)
+				}
+				spec, err := json.Marshal(fields)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n++
+				_, ds := schemas.Validate("a.json", []byte(manifestOf(k.Kind, string(spec))))
+				if e := schemas.Errors(ds); e < 1 || e > 2 {
+					t.Errorf("%s.%s %s: %d problems: %v", k.Kind, name, tt.what, e, ds)
+					continue
+				}
+				if !strings.HasPrefix(ds[0].Path, tt.at) {
+					t.Errorf("%s.%s %s: told at %s, want %s: %s", k.Kind, name, tt.what, ds[0].Path, tt.at, ds[0].Text)
+				}
+				for _, d := range ds {
+					if bad := goish.FindString(d.Text); bad != "" {
+						t.Errorf("%s.%s %s: %q is not for people: %s", k.Kind, name, tt.what, bad, d)
+					}
+				}
+			}
+		}
+	}
+	if n < 60 {
+		t.Errorf("%d wrong manifests only", n)
+	}
+}
+
+// TestRoundTrip: whatever a kind can say fits its schema, in JSON and in YAML, and is read
+// as the same (H06, case 20). Values are made from the samples, by type.
+func TestRoundTrip(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for _, k := range score.Kinds() {
+		for range 200 {
+			spec := vary(rnd, reflect.ValueOf(k.Sample)).Interface().(score.Spec)
+			body, err := score.Encode(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"a.json", "a.yaml"} {
+				m, ds := schemas.Validate(name, []byte(manifestOf(k.Kind, string(body))))
+				if problems := check(spec); problems != nil {
+					if len(ds) == 0 {
+						t.Errorf("%s: %s is taken, and has %v", name, body, problems)
+					}
+					continue
+				}
+				if name == "a.yaml" && strings.ContainsAny(string(body), "\u0085\u2028\x7f") {
+					continue // JSON leaves them as they are, and YAML wants them escaped
+				}
+				if schemas.Errors(ds) > 0 {
+					t.Fatalf("%s: %s: %v", name, body, ds)
+				}
+				if got := m.Spec.Scores[0].Spec; !reflect.DeepEqual(got, spec) {
+					t.Fatalf("%s: %s is read as %#v, want %#v", name, body, got, spec)
+				}
+			}
+		}
+	}
+}
+
+func check(s score.Spec) []score.Problem {
+	r := score.NewReport()
+	s.Check(r)
+	return slices.DeleteFunc(r.Problems(), func(p score.Problem) bool { return p.Severity != score.Error })
+}
+
+// vary returns a value like v: optional fields come and go, text types and free text are
+// anything.
+func vary(rnd *rand.Rand, v reflect.Value) reflect.Value {
+	out := reflect.New(v.Type()).Elem()
+	out.Set(v)
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		tag, to := f.Tag.Get("jsonschema"), out.Field(i)
+		if strings.Contains(f.Tag.Get("json"), "omit") && rnd.IntN(3) == 0 {
+			to.SetZero()
+			continue
+		}
+		switch x := to.Addr().Interface().(type) {
+		case *score.Mode:
+			*x = score.Mode(rnd.IntN(0o10000))
+		case *[]score.Port:
+			*x = []score.Port{{IP: []string{"", "127.0.0.1", "::1"}[rnd.IntN(3)], Host: uint16(1 + rnd.IntN(60000)), Container: uint16(1 + rnd.IntN(60000)), More: uint16(rnd.IntN(3)), UDP: rnd.IntN(2) == 0}}
+		case *[]score.Volume:
+			*x = []score.Volume{{Source: []string{"/srv/web", "cache"}[rnd.IntN(2)], Target: "/data", ReadOnly: rnd.IntN(2) == 0}}
+		case *map[string]string:
+			*x = map[string]string{"A": anything(rnd), "_b": anything(rnd)}
+		case *[]string:
+			*x = []string{anything(rnd), anything(rnd)}
+		case **bool:
+			*x = new(rnd.IntN(2) == 0)
+		default:
+			if words := strings.Split(tag, "enum="); len(words) > 1 {
+				to.SetString(strings.Trim(strings.Split(words[1+rnd.IntN(len(words)-1)], ",")[0], " "))
+			} else if f.Name == "Content" {
+				to.SetString(anything(rnd))
+			}
+		}
+	}
+	return out
+}
+
+// anything is text that readers have got wrong.
+func anything(rnd *rand.Rand) string {
+	parts := []string{"", "a", " ", "\n", "\r\n", "\t", "no", "0644", "~", "null", "#", ": ", "- ", "'", `"`, `\`, "\\n", "{", "ü", "€", "😀", "\u2028", "\u0085", "\x00", "\x7f", "<&>", "|", "%", "@", "*x", "&x", "!!str"}
+	var b strings.Builder
+	for range rnd.IntN(6) {
+		b.WriteString(parts[rnd.IntN(len(parts))])
+	}
+	return b.String()
+}
+
+// TestNoNull: nothing is written as null, which would be refused; the zero value neither (case 21).
+func TestNoNull(t *testing.T) {
+	for _, k := range score.Kinds() {
+		b, err := score.Encode(reflect.Zero(k.Type).Interface())
+		if err != nil || strings.Contains(string(b), "null") {
+			t.Errorf("the zero value of %s is %s, %v", k.Kind, b, err)
+		}
+	}
+}
+
+// TestThreeWays: a field that is left out, one that is empty and one that is null (case 21).
+func TestThreeWays(t *testing.T) {
+	tests := []struct {
+		env  string
+		want map[string]string
+		bad  bool
+	}{
+		{``, nil, false},
+		{`,"env":{}`, map[string]string{}, false},
+		{`,"env":null`, nil, true},
+		{`,"env":{"A":""}`, map[string]string{"A": ""}, false},
+		{`,"env":{"A":null}`, nil, true},
+	}
+	for _, tt := range tests {
+		m, ds := schemas.Validate("a.json", []byte(manifestOf("container", `{"name":"a","image":"a.b/c:1"`+tt.env+`}`)))
+		if bad := schemas.Errors(ds) > 0; bad != tt.bad {
+			t.Errorf("%s: %v", tt.env, ds)
+		}
+		if got := m.Spec.Scores; !tt.bad && !reflect.DeepEqual(got[0].Spec.(score.Container).Env, tt.want) {
+			t.Errorf("%s is %v", tt.env, got[0].Spec)
+		}
+	}
+	empty, err := score.Encode(score.Container{Name: "a", Image: "a.b/c:1", Env: map[string]string{}})
+	if err != nil || strings.Contains(string(empty), "env") {
+		t.Errorf("an empty mapping is written as %s, and not left out: %v", empty, err)
+	}
+}
+
+// TestDocuments: what devices and publishers write fits the schemas, and what is not theirs
+// does not (H61).
+func TestDocuments(t *testing.T) {
+	observed, err := score.Encode(file.Observed{Present: true, Type: "regular", SHA256: strings.Repeat("0", 64), Size: 1, Mode: "0644"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := interpret.DeviceStatus{
+		APIVersion: score.APIVersion, Kind: interpret.StatusKind, Device: "pi-7", Phase: interpret.PhaseIdle, State: interpret.StateConverged,
+		Agent: interpret.Agent{Version: "1"},
+		Manifests: []interpret.ManifestStatus{{Name: "m", Generation: 1, State: interpret.StateConverged, Scores: []interpret.ScoreStatus{
+			{ID: "x", Kind: score.KindFile, Outcome: interpret.Changed, Observed: observed, Changes: []interpret.Change{{Field: "present", Have: "false", Want: "true", Effect: interpret.Create}}},
+			{ID: "y", Kind: "hologram/v9", Outcome: interpret.Unsupported, Code: interpret.CodeUnknownKind},
+		}}},
+	}
+	asMap := func(v any) (m map[string]any) {
+		b, err := score.Encode(v)
+		if err == nil {
+			err = json.Unmarshal(b, &m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	good := map[string]map[string]any{
+		"status": asMap(st),
+		"assignment": asMap(score.Assignment{APIVersion: score.APIVersion, Kind: score.AssignmentKind, Metadata: score.Metadata{Name: "pi-7", Generation: 3},
+			Spec: score.AssignmentSpec{Complete: true, Scores: 1, Manifests: []score.Manifest{manifest(t)}}}),
+		"heartbeat":    overWire(t, wire.Heartbeat{Version: 1, Agent: "1", Nonce: []byte("nonce"), Generation: 4}),
+		"envelope":     overWire(t, wire.ControlEnvelope{Version: 1, Nonce: []byte("nonce"), Now: 1, Classes: wire.Generations{"kiosk": 2}}),
+		"announcement": {},
+	}
+	for k, v := range wire.Announce(wire.Statement{Generation: 7, Digest: make([]byte, 32)}) {
+		good["announcement"][k] = v[0]
+	}
+	for name, doc := range good {
+		b, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schemas.Check(name, b); err != nil {
+			t.Error(err)
+		}
+		if name == "announcement" {
+			continue
+		}
+		doc["colour"] = "blue"
+		if b, err = json.Marshal(doc); err != nil {
+			t.Fatal(err)
+		}
+		if err := schemas.Check(name, b); err == nil || !strings.Contains(err.Error(), "unknown field `colour`") {
+			t.Errorf("%s: an unknown field gives %v", name, err)
+		}
+	}
+	for what, change := range map[string]func(s *interpret.ScoreStatus){
+		"outcome":               func(s *interpret.ScoreStatus) { s.Outcome = "done" },
+		"state of another kind": func(s *interpret.ScoreStatus) { s.Kind = score.KindService },
+		"unknown observed field": func(s *interpret.ScoreStatus) {
+			s.Observed = []byte(`{"present":true,"type":"regular","colour":"blue"}`)
+		},
+	} {
+		bad := st
+		bad.Manifests = slices.Clone(st.Manifests)
+		bad.Manifests[0].Scores = slices.Clone(st.Manifests[0].Scores)
+		change(&bad.Manifests[0].Scores[0])
+		b, err := score.Encode(bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schemas.Check("status", b); err == nil {
+			t.Errorf("a status with a wrong %s is taken", what)
+		}
+	}
+}
+
+func manifest(t *testing.T) score.Manifest {
+	m, ds := schemas.Validate("a.json", []byte(manifestOf("hostname", `{"name":"a"}`)))
+	if len(ds) > 0 {
+		t.Fatal(ds)
+	}
+	return m
+}
+
+// overWire gives the JSON form of a struct of the protocol: its names on the wire, and
+// bytes as base64.
+func overWire(t *testing.T, v any) map[string]any {
+	b, err := msgpack.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := msgpack.Unmarshal(b, &m); err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range m {
+		if raw, ok := v.([]byte); ok {
+			m[k] = base64.StdEncoding.EncodeToString(raw)
+		}
+	}
+	return m
+}
+
+func TestExplain(t *testing.T) {
+	var got strings.Builder
+	for _, path := range []string{"file", "container", "container.ports", "service.state", "manifest.spec.target", "manifest.spec.scores.id", "status.state"} {
+		s, err := schemas.Explain(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&got, "$ continuo explain %s\n%s\n", path, s)
+	}
+	golden(t, "testdata/explain.golden", []byte(got.String()))
+
+	for path, want := range map[string]string{
+		"fiel":           `no document "fiel", did you mean "file"?`,
+		"file.pth":       `file has no field "pth", did you mean "path"?`,
+		"file.path.x":    `file.path has no field "x"`,
+		"":               "there are container, file",
+		"file.":          "no field",
+		"manifest.spec.": "manifest.spec has no field",
+	} {
+		if _, err := schemas.Explain(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want ...%s...", path, err, want)
+		}
+	}
+}
+
+// TestExplainExamples: the example that is shown for a kind is valid as it is shown.
+func TestExplainExamples(t *testing.T) {
+	for _, k := range score.Kinds() {
+		s, err := schemas.Explain(string(k.Kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, example, ok := strings.Cut(s, "Example:\n\n")
+		if !ok {
+			t.Errorf("%s: no example", k.Kind)
+			continue
+		}
+		lines := strings.ReplaceAll("    "+strings.TrimRight(example, "\n"), "\n", "\n    ")
+		text := "apiVersion: continuo/v1\nkind: Manifest\nmetadata: {name: m}\nspec:\n  target: {device: d}\n  policy: {preset: converge}\n  scores:\n    -\n" + lines + "\n"
+		if _, ds := schemas.Validate("a.yaml", []byte(text)); len(ds) > 0 {
+			t.Errorf("%s: %v\n%s", k.Kind, ds, text)
+		}
+	}
+}
