@@ -101,6 +101,9 @@ func (c Container) Check(r *Report) {
 	} else if !strings.Contains(c.Image, "@") && !strings.Contains(c.Image[strings.LastIndexByte(c.Image, '/'):], ":") {
 		r.At("image").Errorf("image %q has no tag and no digest: which one runs would be a guess", c.Image)
 	}
+	if policies := []string{string(RestartNever), string(RestartFailure), string(RestartAlways)}; c.Restart != "" && !slices.Contains(policies, string(c.Restart)) {
+		r.At("restart").Errorf("unknown restart %q%s", c.Restart, didYouMean(string(c.Restart), policies))
+	}
 	for _, k := range slices.Sorted(maps.Keys(c.Env)) {
 		v := c.Env[k]
 		if !envRE.MatchString(k) {

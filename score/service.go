@@ -2,6 +2,7 @@ package score
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -91,6 +92,9 @@ func (s Service) Check(r *Report) {
 	}
 	if s.UnitFile == "" && s.Enabled == nil && s.State == "" {
 		r.Errorf("the score asks for nothing: give unitFile, enabled or state")
+	}
+	if states := []string{string(Running), string(Stopped)}; s.State != "" && !slices.Contains(states, string(s.State)) {
+		r.At("state").Errorf("unknown state %q%s", s.State, didYouMean(string(s.State), states))
 	}
 	if len(s.RestartOn) > 0 && s.State != Running {
 		r.At("restartOn").Errorf("restartOn goes with state running")
