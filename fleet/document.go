@@ -65,8 +65,13 @@ func (f *Fleet) present(ctx context.Context, d Device, keys KeySet) (document, e
 	return doc, nil
 }
 
+// missing tells that an error is about a stream that is not there.
+func missing(err error) bool {
+	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, nats.ErrStreamNotFound) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse)
+}
+
 func noStore(err error) error {
-	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) {
+	if missing(err) {
 		return fmt.Errorf("%w: the server has no store for this fleet yet; continuo setup makes it", err)
 	}
 	return err

@@ -24,11 +24,14 @@ type message struct {
 	data            []byte
 }
 
-// subjectsOf gives what a stream listens on.
-func subjectsOf(stream string) []string {
-	all := wire.Streams(1)
-	return all[slices.IndexFunc(all, func(s wire.Stream) bool { return s.Name == stream })].Subjects
+// streamNamed is one of the streams of a fleet.
+func streamNamed(name string, replicas int) wire.Stream {
+	all := wire.Streams(replicas)
+	return all[slices.IndexFunc(all, func(s wire.Stream) bool { return s.Name == name })]
 }
+
+// subjectsOf gives what a stream listens on.
+func subjectsOf(stream string) []string { return streamNamed(stream, 1).Subjects }
 
 func aliveSubject(key string) string {
 	return strings.TrimSuffix(subjectsOf(wire.StreamAlive)[0], ">") + key
@@ -104,9 +107,17 @@ func (f *Fleet) look(ctx context.Context, devices []Device, loaded func(*view) b
 		case <-ctx.Done():
 		}
 	}
+	// The alive bucket is in memory. Without it nothing is known of who is alive, and everything else still is.
+	unheard := time.NewTimer(0)
+	unheard.Stop()
+	defer unheard.Stop()
 	left := map[string]uint64{}
 	for _, stream := range []string{wire.StreamDesired, wire.StreamActual, wire.StreamAlive} {
 		n, stop, err := f.follow(ctx, stream, filters(stream, devices), stream == wire.StreamDesired, hand)
+		if stream == wire.StreamAlive && missing(err) {
+			unheard.Reset(relookUnheard)
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("cannot read stream %s: %w", stream, err)
 		}
@@ -129,6 +140,8 @@ func (f *Fleet) look(ctx context.Context, devices []Device, loaded func(*view) b
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-unheard.C:
+			return errRelook
 		case <-late.C:
 			if !ready {
 				return fmt.Errorf("cannot read the fleet: the server did not send everything within %s", patience)
@@ -169,6 +182,11 @@ func (f *Fleet) Status(ctx context.Context, devices ...Device) ([]DeviceState, e
 
 // relook is how often a watch reads everything anew: what a watch may have missed is found then.
 const relook = 5 * time.Minute
+
+// relookUnheard is the same while there is no alive bucket.
+const relookUnheard = 3 * time.Second
+
+var errRelook = errors.New("something is there that was not there before")
 
 // Watch calls changed for the state of every device (of those that are named, or of all) now, and whenever it is
 // another, until ctx ends or changed returns false. It lives on over restarts of the server.
@@ -218,7 +236,7 @@ func (f *Fleet) Watch(ctx context.Context, devices []Device, changed func(Device
 			}
 			return !over
 		})
-		again := round.Err() != nil
+		again := round.Err() != nil || errors.Is(err, errRelook)
 		cancel()
 		switch {
 		case over:

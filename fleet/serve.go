@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -173,10 +174,23 @@ func (s *service) keepAlive(ctx context.Context) {
 	}
 }
 
+// put writes to the alive bucket. The bucket is in memory: a single server that restarts forgets it, and then it is made
+// again. No other stream ever is.
 func (s *service) put(ctx context.Context, subject string, b []byte) error {
 	ctx, cancel := within(ctx)
 	defer cancel()
 	_, err := s.js.Publish(ctx, subject, b, jetstream.WithRetryAttempts(0))
+	if !missing(err) {
+		return err
+	}
+	desired, err := s.js.Stream(ctx, wire.StreamDesired)
+	if err != nil {
+		return err // nothing is set up at all
+	}
+	if _, err := s.create(ctx, streamNamed(wire.StreamAlive, desired.CachedInfo().Config.Replicas)); err != nil {
+		return err
+	}
+	_, err = s.js.Publish(ctx, subject, b)
 	return err
 }
 
@@ -270,12 +284,12 @@ func (s *service) followOnce(ctx context.Context, renewed <-chan struct{}) error
 // learn takes one message into what is known.
 func (s *service) learn(m message, documents map[Device]wire.ControlEnvelope, blocked map[Device]bool) {
 	if m.stream == wire.StreamControl {
-		if d, err := wire.ParseDevice(m.subject[len(blockedSubject("")):]); err == nil {
+		if d, err := wire.ParseDevice(strings.TrimPrefix(m.subject, blockedSubject(""))); err == nil {
 			blocked[d] = !m.deleted
 		}
 		return
 	}
-	t, err := wire.Key(m.subject[len(wire.DesiredSubject("")):]).Target()
+	t, err := desiredKey(m.subject).Target()
 	if err != nil || t.Kind != wire.KindDevice {
 		return
 	}
@@ -293,7 +307,7 @@ func (s *service) learn(m message, documents map[Device]wire.ControlEnvelope, bl
 
 // blockedSubject is where it is kept that a device is to change nothing.
 func blockedSubject(device string) string {
-	return subjectsOf(wire.StreamControl)[0][:len(subjectsOf(wire.StreamControl)[0])-1] + "blocked." + device
+	return strings.TrimSuffix(subjectsOf(wire.StreamControl)[0], ">") + "blocked." + device
 }
 
 // Block tells a device to observe and report, and to change nothing, or lets it go on. It holds from the device's next

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -158,6 +159,12 @@ func (v *view) state(d Device) DeviceState {
 	return s
 }
 
+// desiredKey is the key of a message of the desired bucket. Of any other it is none.
+func desiredKey(subject string) wire.Key {
+	key, _ := strings.CutPrefix(subject, wire.DesiredSubject(""))
+	return wire.Key(key)
+}
+
 // take takes one message of one of the streams into the view, and gives the device that it is about: none if it is
 // about all of them. The message's subject and time come from the server, not from who wrote it.
 func (v *view) take(m message) (Device, bool) {
@@ -175,7 +182,7 @@ func (v *view) take(m message) (Device, bool) {
 	}
 	switch m.stream {
 	case wire.StreamDesired:
-		t, err := wire.Key(m.subject[len(wire.DesiredSubject("")):]).Target()
+		t, err := desiredKey(m.subject).Target()
 		if err != nil || t.Kind != wire.KindDevice {
 			return Device{}, false
 		}

@@ -1,0 +1,74 @@
+package fleet_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/continuo-fleet/continuo/fleet"
+	"github.com/continuo-fleet/continuo/interpret"
+)
+
+func TestFold(t *testing.T) { // H12, cases 118, 132, 134
+	at := func(generation uint64, state interpret.State, change ...func(*interpret.DeviceStatus)) *interpret.DeviceStatus {
+		st := &interpret.DeviceStatus{Generation: generation, State: state, Phase: interpret.PhaseIdle}
+		for _, c := range change {
+			c(st)
+		}
+		return st
+	}
+	says := func(o interpret.Outcome, message string) func(*interpret.DeviceStatus) {
+		return func(st *interpret.DeviceStatus) {
+			st.Manifests = []interpret.ManifestStatus{{Name: "m", Scores: []interpret.ScoreStatus{{ID: "ok", Outcome: interpret.Unchanged}, {ID: "s", Outcome: o, Message: message}}}}
+		}
+	}
+	refused := func(code interpret.Code) func(*interpret.DeviceStatus) {
+		return func(st *interpret.DeviceStatus) { st.Problems = []interpret.Problem{{Code: code, Message: "because"}} }
+	}
+	tests := []struct {
+		name    string
+		desired uint64
+		status  *interpret.DeviceStatus
+		live    fleet.Liveness
+		want    fleet.Verdict
+		reason  string
+	}{
+		{"converged", 3, at(3, interpret.StateConverged), fleet.Live, fleet.Converged, ""},
+		{"converged, nobody listens", 3, at(3, interpret.StateConverged), fleet.Unheard, fleet.Converged, ""},
+		{"converged, silent", 3, at(3, interpret.StateConverged), fleet.Silent, fleet.Stale, "no heartbeat"},
+		{"failed, silent", 3, at(3, interpret.StateFailed), fleet.Silent, fleet.Stale, "no heartbeat"},
+		{"published, not accepted yet", 4, at(3, interpret.StateConverged), fleet.Live, fleet.Converging, "generation 3, and 4"},
+		{"a pass is under way", 3, at(3, interpret.StateConverged, func(st *interpret.DeviceStatus) { st.Phase = interpret.PhaseRunning }), fleet.Live, fleet.Converging, "under way"},
+		{"waiting", 3, at(3, interpret.StateConverging, says(interpret.Waiting, "for x")), fleet.Live, fleet.Converging, "m/s is waiting: for x"},
+		{"pending", 3, at(3, interpret.StatePending, says(interpret.Pending, "approval")), fleet.Live, fleet.Pending, "approval"},
+		{"drifted", 3, at(3, interpret.StateDrifted, says(interpret.Drifted, "mode")), fleet.Live, fleet.Drifted, "mode"},
+		{"unsupported", 3, at(3, interpret.StateUnsupported, says(interpret.Unsupported, "no podman")), fleet.Live, fleet.Unsupported, "no podman"},
+		{"partial", 3, at(3, interpret.StatePartial, says(interpret.Conflict, "foreign")), fleet.Live, fleet.Failed, "foreign"},
+		{"failed", 3, at(3, interpret.StateFailed, says(interpret.Failed, "disk full")), fleet.Live, fleet.Failed, "disk full"},
+		{"refused what is published", 4, at(3, interpret.StateConverged, refused("untrusted")), fleet.Live, fleet.Failed, "did not accept generation 4: because"},
+		{"refused something else", 3, at(3, interpret.StateConverged, refused("untrusted")), fleet.Live, fleet.Converged, ""},
+		{"a problem that is no refusal", 4, at(3, interpret.StateConverged, refused("link")), fleet.Live, fleet.Converging, "and 4 is published"},
+		{"the store is behind the device", 37, at(42, interpret.StateConverged), fleet.Live, fleet.Pending, "publish again"},
+		{"deleted while the device holds it", 0, at(42, interpret.StateConverged), fleet.Live, fleet.Pending, "any more"},
+		{"nothing published, idle", 0, at(0, interpret.StateNoIntent), fleet.Live, fleet.Unknown, "nothing is published"},
+		{"nothing at all", 0, nil, fleet.Unheard, fleet.Unknown, "nothing is published"},
+		{"nothing at all, silent", 0, nil, fleet.Silent, fleet.Unknown, "never reported"},
+		{"published, never seen", 1, nil, fleet.Unheard, fleet.Unknown, "never reported"},
+		{"published, never reported, alive", 1, nil, fleet.Live, fleet.Converging, "not reported yet"},
+		{"published, never seen, silent", 1, nil, fleet.Silent, fleet.Stale, ""},
+		{"a state of a later version", 3, at(3, "levitating"), fleet.Live, fleet.Unknown, "levitating"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, reason := fleet.Fold(fleet.DeviceState{Desired: tt.desired, Status: tt.status, Liveness: tt.live})
+			if got != tt.want || !strings.Contains(reason, tt.reason) || tt.want == fleet.Converged && reason != "" {
+				t.Errorf("got %s (%s), want %s (%s)", got, reason, tt.want, tt.reason)
+			}
+		})
+	}
+	if v, _ := fleet.Fold(fleet.DeviceState{Desired: 3, Status: at(3, interpret.StateConverged), Liveness: fleet.Live, Heartbeat: fleet.Heartbeat{Duplicate: true}}); v != fleet.Failed {
+		t.Errorf("two agents of one name are %s", v)
+	}
+	if v, reason := fleet.Fold(fleet.DeviceState{Desired: 3, Unreadable: "bytes", Liveness: fleet.Live}); v != fleet.Unknown || !strings.Contains(reason, "bytes") {
+		t.Errorf("an unreadable status is %s (%s)", v, reason)
+	}
+}

@@ -1,0 +1,163 @@
+package localnats
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/nats-io/nkeys"
+
+	"github.com/continuo-fleet/continuo/fleet"
+)
+
+func ensureUser(path string) (public string, err error) {
+	kp, err := fleet.EnsureKey(path, nkeys.CreateUser)
+	if err != nil {
+		return "", err
+	}
+	if public, err = kp.PublicKey(); err != nil {
+		return "", fmt.Errorf("cannot use the key in %s: %w", path, err)
+	}
+	return public, nil
+}
+
+// A Dir is the directory of a server, which may be running or not.
+type Dir string
+
+// AgentConfig is what an agent needs to be a device of this fleet. Seed is secret.
+type AgentConfig struct {
+	Device   string   `json:"device"` // id
+	Site     string   `json:"site"`
+	Servers  []string `json:"servers"`
+	SeedFile string   `json:"seedFile"` // on this machine
+	Seed     string   `json:"-"`        // user nkey seed
+	Operator string   `json:"operator"` // public key that signs what the device should be
+	Control  string   `json:"control"`  // public key that signs answers to heartbeats
+}
+
+// AddDevice makes the key of a device, unless it has one. A running server knows the device within a second.
+func (dir Dir) AddDevice(d fleet.Device) (AgentConfig, error) {
+	if err := d.Check(); err != nil {
+		return AgentConfig{}, err
+	}
+	if _, err := ensureUser(dir.device(d)); err != nil {
+		return AgentConfig{}, fmt.Errorf("cannot add device %s: %w", d, err)
+	}
+	return dir.agentConfig(d)
+}
+
+// RemoveDevice deletes the key of a device.
+func (dir Dir) RemoveDevice(d fleet.Device) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
+	if err := os.Remove(dir.device(d)); err != nil {
+		return fmt.Errorf("cannot remove device %s: %w", d, err)
+	}
+	return nil
+}
+
+// Devices lists the devices, sorted.
+func (dir Dir) Devices() ([]fleet.Device, error) {
+	entries, err := os.ReadDir(filepath.Join(string(dir), "devices"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("cannot list the devices: %w", err)
+	}
+	var out []fleet.Device
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".nk"); ok {
+			d, err := fleet.ParseDevice(name)
+			if err != nil {
+				return nil, fmt.Errorf("cannot list the devices: %s is in the way: %w", e.Name(), err)
+			}
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+// Keys are the signing keys of the fleet; those that are missing are made.
+func (dir Dir) Keys() (fleet.Keys, error) { return fleet.OpenKeys(filepath.Join(string(dir), "keys")) }
+
+// Operator is how the operator connects to the server, where it runs now or ran last.
+func (dir Dir) Operator() fleet.Options { return dir.connect("operator") }
+
+func (dir Dir) connect(user string) fleet.Options {
+	return fleet.Options{Server: dir.url(), NKey: dir.user(user), Getenv: noEnv, ConfigDir: string(dir)}
+}
+
+// noEnv keeps the environment of a command from changing what its own server is.
+func noEnv(string) string { return "" }
+
+// url is where the server runs, or ran last.
+func (dir Dir) url() string {
+	b, err := os.ReadFile(filepath.Join(string(dir), "url"))
+	if err != nil {
+		return "nats://" + DefaultListen
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func (dir Dir) setURL(url string) error {
+	return dir.write("url", url+"\n")
+}
+
+// write replaces a file of the directory.
+func (dir Dir) write(name, content string) error {
+	path := filepath.Join(string(dir), name)
+	if err := os.WriteFile(path+".tmp", []byte(content), 0o600); err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return nil
+}
+
+const configName = "nats.conf"
+
+func (dir Dir) config() string          { return filepath.Join(string(dir), configName) }
+func (dir Dir) user(name string) string { return filepath.Join(string(dir), "users", name+".nk") }
+func (dir Dir) device(d fleet.Device) string {
+	return filepath.Join(string(dir), "devices", d.String()+".nk")
+}
+
+func (dir Dir) agentConfig(d fleet.Device) (AgentConfig, error) {
+	keys, err := dir.Keys()
+	if err != nil {
+		return AgentConfig{}, err
+	}
+	c := AgentConfig{Device: d.ID, Site: d.Site, Servers: []string{dir.url()}, SeedFile: dir.device(d)}
+	if c.Operator, c.Control, err = keys.Trusted(); err != nil {
+		return AgentConfig{}, err
+	}
+	kp, err := fleet.LoadKey(c.SeedFile)
+	if err != nil {
+		return AgentConfig{}, err
+	}
+	seed, err := kp.Seed()
+	if err != nil {
+		return AgentConfig{}, fmt.Errorf("cannot use the key of %s: %w", d, err)
+	}
+	c.Seed = string(seed)
+	return c, nil
+}
+
+// lock makes sure that one server at a time uses the directory.
+func (dir Dir) lock() (*os.File, error) {
+	if err := os.MkdirAll(string(dir), 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the directory of the server: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(string(dir), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the directory of the server: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("cannot use %s: another server is running there", dir)
+	}
+	return f, nil
+}

@@ -1,0 +1,280 @@
+// Package localnats runs the NATS server of a fleet that lives on one machine: for a laptop, a demo, or a handful of
+// devices at home. Everything it needs is in one directory: keys, configuration, store.
+//
+// It is no part of the fleet library, because that library is for machines that talk to a server and link none. A
+// larger fleet runs nats-server by itself, with a configuration of the same form.
+package localnats
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/continuo-fleet/continuo/fleet"
+	"github.com/continuo-fleet/continuo/internal/wire"
+)
+
+// DefaultListen is where the server listens: only this machine reaches it.
+const DefaultListen = "127.0.0.1:4222"
+
+const (
+	patience = 30 * time.Second
+	rescan   = time.Second // how soon a device that another command added is known
+)
+
+// Options say where the server lives.
+type Options struct {
+	Dir    string // its directory; made when it is not there
+	Listen string // host:port; empty means DefaultListen
+	TLS    *TLS   // needed for anything but loopback, unless Plaintext
+	// Plaintext lets devices of other machines connect without encryption: for a network that is protected otherwise.
+	Plaintext bool
+	// Notice hears what goes wrong while the server runs; may be nil.
+	Notice func(error)
+}
+
+// TLS names PEM files of the server.
+type TLS struct{ Cert, Key string }
+
+// A Server is a running server.
+type Server struct {
+	o    Options
+	dir  Dir
+	keys fleet.Keys
+	lock *os.File
+	srv  *server.Server
+	url  string
+
+	mu    sync.Mutex
+	known []fleet.Device // that the running server knows
+}
+
+// Start runs a server until Close. A second one on the same directory is refused.
+func Start(o Options) (_ *Server, err error) {
+	o.Listen = cmp.Or(o.Listen, DefaultListen)
+	if o.Notice == nil {
+		o.Notice = func(error) {}
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return nil, fmt.Errorf("cannot find the directory of the server: %w", err)
+	}
+	// The server itself would only log that the address is taken. This also chooses a port for port 0.
+	l, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w: is another server running there?", o.Listen, err)
+	}
+	o.Listen = l.Addr().String()
+	if err := l.Close(); err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", o.Listen, err)
+	}
+	s := &Server{o: o, dir: Dir(o.Dir)}
+	if s.lock, err = s.dir.lock(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.lock.Close()
+		}
+	}()
+	if s.keys, err = s.dir.Keys(); err != nil {
+		return nil, err
+	}
+	if err = s.writeConfig(); err != nil {
+		return nil, err
+	}
+	opts, err := server.ProcessConfigFile(s.dir.config())
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the generated server configuration: %w", err)
+	}
+	opts.NoSigs, opts.NoLog = true, true
+	if s.srv, err = server.NewServer(opts); err != nil {
+		return nil, fmt.Errorf("cannot start the server: %w", err)
+	}
+	s.srv.Start()
+	if !s.srv.ReadyForConnections(patience) {
+		s.srv.Shutdown()
+		return nil, fmt.Errorf("cannot start the server on %s: it is not ready after %s", o.Listen, patience)
+	}
+	scheme := "nats://"
+	if o.TLS != nil {
+		scheme = "tls://"
+	}
+	s.url = scheme + s.srv.Addr().String()
+	if err = s.dir.setURL(s.url); err != nil {
+		s.srv.Shutdown()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (o Options) check() error {
+	if o.Dir == "" {
+		return errors.New("cannot start the server: no directory is given")
+	}
+	host, _, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %q: %w", o.Listen, err)
+	}
+	ip := net.ParseIP(host)
+	if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && o.TLS == nil && !o.Plaintext {
+		return fmt.Errorf("cannot listen on %s: other machines reach it, and the connections would not be encrypted: give a certificate (or allow plaintext on a network that is protected otherwise)", o.Listen)
+	}
+	return nil
+}
+
+// Setup creates the streams that are missing.
+func (s *Server) Setup(ctx context.Context) (fleet.SetupResult, error) {
+	f, err := fleet.Connect(ctx, s.Operator())
+	if err != nil {
+		return fleet.SetupResult{}, err
+	}
+	defer f.Close()
+	return f.Setup(ctx, 1)
+}
+
+// Serve runs the control service, and looks for devices that other commands add, until ctx ends.
+func (s *Server) Serve(ctx context.Context, o fleet.ServeOptions) error {
+	f, err := fleet.Connect(ctx, s.dir.connect("control"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	public, _, err := s.keys.Trusted()
+	if err != nil {
+		return err
+	}
+	o.Signer = s.keys.Control
+	if o.Keys, err = fleet.DocumentKeys(public); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { s.watchDevices(ctx) })
+	return f.Serve(ctx, o)
+}
+
+// watchDevices reloads the server when the devices in its directory are others.
+func (s *Server) watchDevices(ctx context.Context) {
+	t := time.NewTicker(rescan)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			if err := s.Reload(); err != nil {
+				s.o.Notice(err)
+			}
+		}
+	}
+}
+
+// Reload makes the server know the devices that are in its directory now. All others stay connected.
+func (s *Server) Reload() error {
+	now, err := s.dir.Devices()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Equal(now, s.known) {
+		return nil
+	}
+	if err := s.writeConfigLocked(); err != nil {
+		return err
+	}
+	if err := s.srv.Reload(); err != nil {
+		return fmt.Errorf("cannot reload the server: %w", err)
+	}
+	return nil
+}
+
+// AddDevice makes a device known, and gives what its agent needs. A device that is known already keeps its key.
+func (s *Server) AddDevice(d fleet.Device) (AgentConfig, error) {
+	c, err := s.dir.AddDevice(d)
+	if err != nil {
+		return AgentConfig{}, err
+	}
+	return c, s.Reload()
+}
+
+// RemoveDevice makes the server forget a device, and cuts its connection. The device goes on by itself.
+func (s *Server) RemoveDevice(d fleet.Device) error {
+	if err := s.dir.RemoveDevice(d); err != nil {
+		return err
+	}
+	return s.Reload()
+}
+
+// URL of the server.
+func (s *Server) URL() string { return s.url }
+
+// Keys are the signing keys of the fleet.
+func (s *Server) Keys() fleet.Keys { return s.keys }
+
+// Operator is how the operator connects.
+func (s *Server) Operator() fleet.Options { return s.dir.Operator() }
+
+// Close stops the server. What it stores is on disk.
+func (s *Server) Close() error {
+	s.srv.Shutdown()
+	s.srv.WaitForShutdown()
+	return s.lock.Close()
+}
+
+func (s *Server) writeConfig() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writeConfigLocked()
+}
+
+// writeConfigLocked writes the configuration for the devices that are in the directory now.
+func (s *Server) writeConfigLocked() error {
+	devices, err := s.dir.Devices()
+	if err != nil {
+		return err
+	}
+	c := wire.ServerConfig{Name: "continuo", Listen: s.o.Listen, StoreDir: filepath.Join(string(s.dir), "store")}
+	if s.o.TLS != nil {
+		c.TLS = &wire.TLS{Cert: s.o.TLS.Cert, Key: s.o.TLS.Key}
+	}
+	for name, roles := range map[string][]wire.Role{"operator": wire.Operator, "control": {wire.RoleController}} {
+		public, err := ensureUser(s.dir.user(name))
+		if err != nil {
+			return err
+		}
+		c.ControlUsers = append(c.ControlUsers, wire.ControlUser{PublicKey: public, Roles: roles})
+	}
+	for _, d := range devices {
+		kp, err := fleet.LoadKey(s.dir.device(d))
+		if err != nil {
+			return err
+		}
+		public, err := kp.PublicKey()
+		if err != nil {
+			return fmt.Errorf("cannot use the key of %s: %w", d, err)
+		}
+		c.Devices = append(c.Devices, wire.DeviceUser{PublicKey: public, Device: d})
+	}
+	text, err := c.Text()
+	if err != nil {
+		return err
+	}
+	if err := s.dir.write(configName, text); err != nil {
+		return err
+	}
+	s.known = devices
+	return nil
+}
