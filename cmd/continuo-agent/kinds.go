@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -47,12 +45,18 @@ func newKinds() *cobra.Command {
 			if done, err := format.Write(cmd.OutOrStdout(), rows); done || err != nil {
 				return err
 			}
-			tw := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(tw, "KIND\tNEEDS\tAVAILABLE\tWHAT")
+			t := show.NewTable("KIND", "NEEDS", "AVAILABLE", "WHAT")
 			for _, r := range rows {
-				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", r.Kind, join(r.Needs), available(r), r.Doc)
+				available := "yes"
+				if !r.Available {
+					available = "no"
+				}
+				t.Row(string(r.Kind), join(r.Needs), available, r.Doc)
+				if !r.Available {
+					t.Note(show.Text(r.Reason))
+				}
 			}
-			return tw.Flush()
+			return t.Write(cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&root, "root", "", "ask for a directory that all paths are below")
@@ -78,13 +82,6 @@ func kinds(ctx context.Context, table *interpret.Table) []kindRow {
 		rows = append(rows, r)
 	}
 	return rows
-}
-
-func available(r kindRow) string {
-	if r.Available {
-		return "yes"
-	}
-	return "no: " + show.Text(r.Reason)
 }
 
 func join(cs []score.Capability) string {

@@ -57,6 +57,9 @@ func (o *once) manifest(cmd *cobra.Command) (score.Manifest, error) {
 	if source.Errors(found) > 0 {
 		return m, cli.ErrInvalid
 	}
+	if m.Metadata.Generation == 0 {
+		m.Metadata.Generation = 1 // written by hand: nobody has counted yet, and 0 would mean "never applied"
+	}
 	return m, nil
 }
 

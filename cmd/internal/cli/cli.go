@@ -42,7 +42,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	started := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 
 	"github.com/continuo-fleet/continuo/interpret"
@@ -16,7 +15,7 @@ import (
 func Scores(w io.Writer, st interpret.DeviceStatus) error {
 	out := bufio.NewWriter(w)
 	for i, m := range st.Manifests {
-		if len(st.Manifests) > 1 || m.Generation > 0 {
+		if len(st.Manifests) > 1 || st.Generation > 0 {
 			if i > 0 {
 				fmt.Fprintln(out)
 			}
@@ -34,15 +33,14 @@ func Scores(w io.Writer, st interpret.DeviceStatus) error {
 }
 
 func rows(out io.Writer, m interpret.ManifestStatus) {
-	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "SCORE\tKIND\tOUTCOME\tREASON")
+	t := NewTable("SCORE", "KIND", "OUTCOME", "REASON")
 	for _, s := range m.Scores {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", Text(string(s.ID)), Text(string(s.Kind)), s.Outcome, Reason(s))
+		t.Row(Text(string(s.ID)), Text(string(s.Kind)), string(s.Outcome), Reason(s))
 		for _, c := range s.Changes {
-			fmt.Fprintf(tw, "\t\t\t  %s: %s → %s\n", Text(c.Field), value(c.Have), value(c.Want))
+			t.Note(Text(c.Field) + ": " + value(c.Have) + " → " + value(c.Want))
 		}
 	}
-	_ = tw.Flush() // into a buffer
+	_ = t.Write(out) // into a buffer
 }
 
 // Reason says in one line why a score is as it is.
