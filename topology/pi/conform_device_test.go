@@ -68,10 +68,12 @@ func (admin) Kill(unit string) error {
 	return systemctl("kill", "--kill-whom=main", "--signal=KILL", unit)
 }
 
+func serviceBench(d *Device) conform.ServiceBench {
+	return conform.ServiceBench{Services: d.Services(), Prefix: "ct-conform-", Hands: admin{}}
+}
+
 func TestConformServices(t *testing.T) {
-	conform.Services(t, func(t *testing.T) conform.ServiceBench {
-		return conform.ServiceBench{Services: device(t).Services(), Prefix: "ct-conform-", Hands: admin{}}
-	})
+	conform.Services(t, func(t *testing.T) conform.ServiceBench { return serviceBench(device(t)) })
 }
 
 func TestConformHost(t *testing.T) {
@@ -110,18 +112,30 @@ func (podmanAdmin) process(name, file string) ([]string, error) {
 func (a podmanAdmin) Environ(name string) ([]string, error)   { return a.process(name, "environ") }
 func (a podmanAdmin) Arguments(name string) ([]string, error) { return a.process(name, "cmdline") }
 
+func containerBench(d *Device, elsewhere string) conform.ContainerBench {
+	return conform.ContainerBench{
+		Containers: d.Containers(), Prefix: "ct-conform-",
+		Runs:      topology.ContainerConfig{Image: busybox, Command: []string{"sh", "-c", sleepCommand[2], "runs"}},
+		Ends:      topology.ContainerConfig{Image: busybox, Command: []string{"sh", "-c", "exit 3"}},
+		Elsewhere: elsewhere, Nowhere: "127.0.0.1:1/nowhere:1",
+		Hands: podmanAdmin{},
+	}
+}
+
 func TestConformContainers(t *testing.T) {
+	box(t)
 	_, addr := serveRegistry(t)
 	elsewhere := addr + "/conform:1"
 	t.Cleanup(func() { _, _ = do("podman", "rmi", "-f", elsewhere) })
-	conform.Containers(t, func(t *testing.T) conform.ContainerBench {
-		_, c := box(t)
-		return conform.ContainerBench{
-			Containers: c, Prefix: "ct-conform-",
-			Runs:      topology.ContainerConfig{Image: busybox, Command: []string{"sh", "-c", sleepCommand[2], "runs"}},
-			Ends:      topology.ContainerConfig{Image: busybox, Command: []string{"sh", "-c", "exit 3"}},
-			Elsewhere: elsewhere, Nowhere: "127.0.0.1:1/nowhere:1",
-			Hands: podmanAdmin{},
-		}
+	conform.Containers(t, func(t *testing.T) conform.ContainerBench { return containerBench(device(t), elsewhere) })
+}
+
+func TestConformAllEvents(t *testing.T) {
+	box(t)
+	conform.Events(t, func(t *testing.T) conform.EventBench {
+		_, files := fileBench(t)
+		d := device(t)
+		s, c := serviceBench(d), containerBench(d, "")
+		return conform.EventBench{FileBench: files, Events: d.Events(), Services: &s, Containers: &c}
 	})
 }

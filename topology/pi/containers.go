@@ -139,8 +139,8 @@ func (c *containers) look(ctx context.Context, name string, u topology.ServiceSt
 	if l.found, err = c.podman.inspect(ctx, name); err != nil {
 		return nil, err
 	}
-	if l.found != nil {
-		if l.digest, err = c.podman.digest(ctx, l.found.Image); err != nil {
+	if l.found != nil && l.found.Config != nil {
+		if l.digest, err = c.podman.digest(ctx, l.found.Image, l.found.Config.Image); err != nil {
 			return nil, err
 		}
 	}

@@ -492,3 +492,28 @@ func BenchmarkService(b *testing.B) {
 		state(b, s, "ct-bench.service")
 	}
 }
+
+// A process that is killed between writing a definition and loading it leaves word for
+// the next one.
+func TestReloadIsNotForgotten(t *testing.T) { // case 55
+	d := device(t)
+	define(t, d.Services(), "ct-word.service", sleeper)
+	if err := d.Services().Start(t.Context(), "ct-word.service", false); err != nil {
+		t.Fatal(err)
+	}
+	p := "/etc/systemd/system/ct-word.service.d/10.conf"
+	if err := d.Files().WriteFile(t.Context(), topology.FileWrite{Path: p, Content: []byte("[Service]\nEnvironment=X=new\n"), Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll("/etc/systemd/system/ct-word.service.d") })
+	next := device(t)
+	if err := next.Services().Restart(t.Context(), "ct-word.service", false); err != nil {
+		t.Fatal(err)
+	}
+	if got := sh(t, "systemctl show -p Environment --value ct-word.service"); got != "X=new" {
+		t.Errorf("environment is %q", got)
+	}
+	if _, err := os.Lstat(reloadMark); err == nil {
+		t.Errorf("%s is left after the reload", reloadMark)
+	}
+}

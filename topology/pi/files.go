@@ -21,7 +21,7 @@ type files struct {
 	tree     *tree
 	accounts *accounts
 	syncs    dirSyncs
-	changed  func(path string) // told about every change this process makes
+	changed  func(path string) // told before and after every change of a content
 }
 
 // A node is a handle of whatever is at a path, which it does not open: a pipe is not

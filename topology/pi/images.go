@@ -21,33 +21,26 @@ func (c *containers) EnsureImage(ctx context.Context, image string) (string, err
 	if err := c.available(ctx); err != nil {
 		return "", err
 	}
-	if digest, err := c.podman.digest(ctx, image); err != nil || digest != "" {
+	if digest, err := c.podman.digest(ctx, image, image); err != nil || digest != "" {
 		return digest, err
 	}
 	return c.podman.pull(ctx, image)
 }
 
 // digest returns that of an image, or "" if it is not here: the digest that the registry
-// knows, or the id of an image that came from none.
-func (p *podman) digest(ctx context.Context, image string) (string, error) {
+// knows, or the id of an image that came from none. The image is a reference or an id;
+// reference is what was asked for, which tells one digest from another if the same image
+// was fetched in several wrappings.
+func (p *podman) digest(ctx context.Context, image, reference string) (string, error) {
 	var digest string
 	err := p.call(ctx, p.limit, func(ctx context.Context, api *client.Client) error {
 		r, err := api.ImageInspect(ctx, image)
 		if err != nil {
 			return err
 		}
-		digest = r.ID
-		if !strings.HasPrefix(digest, "sha256:") {
-			digest = "sha256:" + digest
-		}
-		repository := repositoryOf(image)
-		for i, d := range r.RepoDigests {
-			repo, sum, ok := strings.Cut(d, "@")
-			// An image that was asked for by its id has a digest of whatever repository.
-			if ok && (repo == repository || repository == "" && i == 0) && !strings.HasPrefix(repo, "localhost/") {
-				digest = sum
-				break
-			}
+		digest = "sha256:" + strings.TrimPrefix(r.ID, "sha256:")
+		if d := registryDigest(r.RepoDigests, reference); d != "" {
+			digest = d
 		}
 		return nil
 	})
@@ -60,11 +53,28 @@ func (p *podman) digest(ctx context.Context, image string) (string, error) {
 	return digest, nil
 }
 
-// repositoryOf returns an image reference without tag and digest; "" for an id.
-func repositoryOf(image string) string {
-	if strings.HasPrefix(image, "sha256:") {
-		return ""
+// registryDigest picks the digest of a reference: the one that it names, or the first of
+// its repository. What was built here has none.
+func registryDigest(known []string, reference string) string {
+	first, repository := "", repositoryOf(reference)
+	_, named, _ := strings.Cut(reference, "@")
+	for _, d := range known {
+		repo, digest, _ := strings.Cut(d, "@")
+		if repo != repository || strings.HasPrefix(repo, "localhost/") {
+			continue
+		}
+		if digest == named {
+			return digest
+		}
+		if first == "" {
+			first = digest
+		}
 	}
+	return first
+}
+
+// repositoryOf returns an image reference without tag and digest.
+func repositoryOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if colon := strings.LastIndexByte(image, ':'); colon > strings.LastIndexByte(image, '/') {
 		image = image[:colon]
@@ -93,7 +103,7 @@ func (p *podman) pull(ctx context.Context, image string) (string, error) {
 	if err := p.flush(ctx); err != nil {
 		return "", topology.Faultf(topology.FaultOf(err).Code, "cannot store %s durably: %v", image, err)
 	}
-	digest, err := p.digest(ctx, image)
+	digest, err := p.digest(ctx, image, image)
 	if err == nil && digest == "" {
 		err = topology.Faultf(topology.CodeImage, "%s was fetched and is not here", image)
 	}

@@ -99,8 +99,8 @@ func startLimit(verb, unit string) error {
 		"cannot %s %s: it was started too often and is left alone until something about it is new; systemctl reset-failed %s lifts that", verb, unit, unit)
 }
 
-// Start starts a unit that is not running. A unit that waits to be restarted is started
-// now.
+// Start starts a unit that is not running. A unit that waits to be restarted is given a
+// moment to come back by itself if nothing about it is new, and else started now.
 func (s *services) Start(ctx context.Context, unit string, reset bool) error {
 	u, err := s.observe(ctx, unit)
 	if err != nil {
@@ -116,7 +116,12 @@ func (s *services) Start(ctx context.Context, unit string, reset bool) error {
 		return startLimit("start", unit)
 	}
 	give := start
-	if u.Sub == "auto-restart" || u.Sub == "auto-restart-queued" {
+	if u.waits() {
+		if !reset {
+			if back, err := s.spare(ctx, unit, u); back || err != nil {
+				return err
+			}
+		}
 		give = restart // a start would only wait for its turn
 	}
 	return s.launch(ctx, "start", unit, give, reset, u.Invocation)
@@ -135,6 +140,34 @@ func (s *services) Restart(ctx context.Context, unit string, reset bool) error {
 		return startLimit("restart", unit)
 	}
 	return s.launch(ctx, "restart", unit, restart, reset, u.Invocation)
+}
+
+// waits: it ended, and systemd is about to start it again by itself, as far as can be
+// seen. Nobody asked for its end.
+func (u unitState) waits() bool {
+	return u.Sub == "auto-restart" || u.Sub == "auto-restart-queued" || u.Active == "deactivating" && u.job == 0
+}
+
+// spare lets systemd restart a unit by itself, and tells whether it did. An order would
+// make it forget how often it had to.
+func (s *services) spare(ctx context.Context, unit string, was unitState) (back bool, err error) {
+	ticker := time.NewTicker(s.settle)
+	defer ticker.Stop()
+	for range 3 { // what ends slowly starts slowly
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return false, topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot wait for systemd to restart %s: %v", unit, ctx.Err())
+		}
+		u, err := s.ask(ctx, unit)
+		if err != nil || u.Active == "active" {
+			return err == nil && u.Restarts <= was.Restarts+1, err
+		}
+		if u.Active == "inactive" || u.Active == "failed" || u.Restarts > was.Restarts+1 {
+			return false, nil
+		}
+	}
+	return false, nil
 }
 
 // launch starts a unit and watches it for the settle time.

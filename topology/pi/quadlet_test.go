@@ -102,10 +102,22 @@ func FuzzParseDefinition(f *testing.F) {
 func TestRepositoryOf(t *testing.T) {
 	for in, want := range map[string]string{
 		"docker.io/library/nginx:1.27": "docker.io/library/nginx", "localhost:5000/x": "localhost:5000/x", "localhost:5000/x:1": "localhost:5000/x",
-		"r.example.org/a/b:1@sha256:00": "r.example.org/a/b", "r.example.org/a/b@sha256:00": "r.example.org/a/b", "sha256:0011": "",
+		"r.example.org/a/b:1@sha256:00": "r.example.org/a/b", "r.example.org/a/b@sha256:00": "r.example.org/a/b",
 	} {
 		if got := repositoryOf(in); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestRegistryDigest(t *testing.T) { // case 77
+	known := []string{"r.example.org/a@sha256:01", "r.example.org/b@sha256:01", "r.example.org/b@sha256:02", "localhost/c@sha256:03"}
+	for reference, want := range map[string]string{
+		"r.example.org/a:1": "sha256:01", "r.example.org/b:1": "sha256:01", "r.example.org/b@sha256:02": "sha256:02",
+		"r.example.org/b:1@sha256:02": "sha256:02", "localhost/c:1": "", "r.example.org/d:1": "",
+	} {
+		if got := registryDigest(known, reference); got != want {
+			t.Errorf("%s: %q, want %q", reference, got, want)
 		}
 	}
 }

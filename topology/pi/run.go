@@ -28,7 +28,7 @@ func (c *containers) Run(ctx context.Context, cfg topology.ContainerConfig) erro
 	if err := c.ours(ctx, cfg.Name); err != nil {
 		return err
 	}
-	if digest, err := c.podman.digest(ctx, cfg.Image); err != nil {
+	if digest, err := c.podman.digest(ctx, cfg.Image, cfg.Image); err != nil {
 		return err
 	} else if digest == "" {
 		return topology.Faultf(topology.CodeImage, "the image %s is not here; it is fetched before the container is touched", cfg.Image)
@@ -37,10 +37,17 @@ func (c *containers) Run(ctx context.Context, cfg topology.ContainerConfig) erro
 		return err
 	}
 	defer c.forgetLook(cfg.Name)
+	unit := cfg.Name + ".service"
+	if u, err := c.unit(ctx, cfg.Name); err != nil {
+		return err
+	} else if u.waits() && u.Definition.SHA256 == textDigest(text) {
+		if back, err := c.spare(ctx, unit, u); back || err != nil {
+			return err
+		}
+	}
 	if err := c.define(ctx, cfg, text); err != nil {
 		return err
 	}
-	unit := cfg.Name + ".service"
 	err = c.launch(ctx, "start", unit, restart, true, "")
 	if f, ok := errors.AsType[*topology.Fault](err); ok && f.Code == topology.CodeJobFailed {
 		return c.recover(ctx, cfg, err)
@@ -88,9 +95,6 @@ func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, t
 	if err != nil {
 		return err
 	}
-	if u.Load == topology.Masked {
-		return masked("start", cfg.Name+".service")
-	}
 	return topology.Faultf(topology.CodeDefinition, "systemd made no unit of the definition of container %s: it is %s, from %q; the old definition is back",
 		cfg.Name, u.Load, u.Source)
 }
@@ -104,7 +108,7 @@ func (c *containers) ours(ctx context.Context, name string) error {
 	}
 	p := quadletDir + name + ".container"
 	switch {
-	case u.Load == topology.Masked && u.Definition.Type == topology.Absent:
+	case u.Load == topology.Masked:
 		return masked("start", name+".service")
 	case u.Load == topology.Loaded && u.sourcePath != p:
 		return topology.Faultf(topology.CodeForeign, "the unit %s.service is defined by %s already; choose another name for the container", name, u.Source)

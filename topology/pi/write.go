@@ -59,6 +59,7 @@ func (f *files) WriteFile(ctx context.Context, w topology.FileWrite) error {
 		return f.tree.fault("write", w.Path, err)
 	}
 	f.changed(w.Path)
+	defer f.changed(w.Path) // again: what was told before may have been acted upon before the change
 	if err := atomicfile.WriteNoSync(dir, name, file); err != nil {
 		return f.tree.fault("write", w.Path, f.blame(err, w.Path))
 	}
@@ -141,7 +142,6 @@ func (f *files) SetAttributes(ctx context.Context, w topology.FileWrite) error {
 		return f.tree.fault("change", w.Path, err)
 	}
 	defer unix.Close(fd)
-	f.changed(w.Path)
 	if err := setAttributes(fd, n.stat, w, uid, gid); err != nil {
 		return f.tree.fault("change", w.Path, f.blame(err, w.Path))
 	}
@@ -216,6 +216,7 @@ func (f *files) RemoveFile(ctx context.Context, p string) error {
 		return f.tree.fault("remove", p, err)
 	}
 	f.changed(p)
+	defer f.changed(p)
 	if err := unix.Unlinkat(dir, path.Base(p), 0); err != nil && err != unix.ENOENT {
 		return f.tree.fault("remove", p, f.blame(err, p))
 	}
