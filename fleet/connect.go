@@ -21,7 +21,8 @@ type Fleet struct {
 	js jetstream.JetStream
 
 	mu        sync.Mutex
-	violation error                      // the last thing that the server did not allow
+	violation error // the last thing that the server did not allow
+	waiting   map[*context.CancelFunc]struct{}
 	renewed   map[chan struct{}]struct{} // who wants to know of reconnects
 }
 
@@ -35,7 +36,7 @@ func Connect(ctx context.Context, o Options) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{renewed: map[chan struct{}]struct{}{}}
+	f := &Fleet{renewed: map[chan struct{}]struct{}{}, waiting: map[*context.CancelFunc]struct{}{}}
 	opts = append(opts,
 		nats.Name("continuo"),
 		nats.MaxReconnects(-1),
@@ -89,23 +90,53 @@ func advice(err error) string {
 // Close ends the connection.
 func (f *Fleet) Close() { f.nc.Close() }
 
+// failed hears what the server does not allow. It does not answer such a request, so who waits is told here.
 func (f *Fleet) failed(err error) {
-	if errors.Is(err, nats.ErrPermissionViolation) {
-		f.mu.Lock()
-		f.violation = err
-		f.mu.Unlock()
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.violation = err
+	for cancel := range f.waiting {
+		(*cancel)()
 	}
 }
 
-// explain says what a time-out really was: what the server does not allow, it does not answer.
+// explain says why nothing was heard, if it is because the server did not allow it.
 func (f *Fleet) explain(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	timeout := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
-	if !timeout || f.violation == nil {
+	silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, nats.ErrTimeout)
+	if !silent || f.violation == nil {
 		return err
 	}
-	return fmt.Errorf("not allowed by the server: %w", f.violation)
+	err = fmt.Errorf("not allowed by the server: %w", f.violation)
+	f.violation = nil
+	return err
+}
+
+// within bounds one request: it ends when the server does not allow something, too.
+func (f *Fleet) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	answered := f.awaits(cancel)
+	return ctx, func() {
+		cancel()
+		answered()
+	}
+}
+
+// awaits has cancel called when the server does not allow something, until the answer is here.
+func (f *Fleet) awaits(cancel context.CancelFunc) (answered func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.violation = nil
+	f.waiting[&cancel] = struct{}{}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.waiting, &cancel)
+	}
 }
 
 // onReconnect gives a channel that hears of reconnects, until stop is called.
@@ -130,9 +161,4 @@ func (f *Fleet) reconnected() {
 		default:
 		}
 	}
-}
-
-// within bounds a context that has no end of its own.
-func within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, patience)
 }

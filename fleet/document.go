@@ -25,7 +25,7 @@ type document struct {
 
 // stored reads what is stored under a key, as bytes.
 func (f *Fleet) stored(ctx context.Context, d Device) (document, error) {
-	ctx, cancel := within(ctx)
+	ctx, cancel := f.within(ctx)
 	defer cancel()
 	s, err := f.js.Stream(ctx, wire.StreamDesired)
 	if err != nil {
@@ -134,7 +134,7 @@ func (f *Fleet) replace(ctx context.Context, d Device, frame []byte, header nats
 var errStale = errors.New("stale base")
 
 func (f *Fleet) publish(ctx context.Context, m *nats.Msg, revision uint64) (uint64, error) {
-	ctx, cancel := within(ctx)
+	ctx, cancel := f.within(ctx)
 	defer cancel()
 	ack, err := f.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(revision))
 	if err != nil {

@@ -41,11 +41,14 @@ func aliveSubject(key string) string {
 // many there are to begin with. It is a consumer: device-written data is never read by direct get, because there a
 // device's own headers would decide what it seems to be.
 func (f *Fleet) follow(ctx context.Context, stream string, subjects []string, headersOnly bool, hand func(message)) (initial uint64, stop func(), err error) {
-	js, err := f.nc.JetStream(nats.MaxWait(patience))
+	js, err := f.nc.JetStream()
 	if err != nil {
 		return 0, nil, err
 	}
-	opts := []nats.SubOpt{nats.BindStream(stream), nats.OrderedConsumer(), nats.DeliverLastPerSubject(), nats.ConsumerFilterSubjects(subjects...)}
+	ctx, cancel := context.WithCancel(ctx) // the subscription ends with it
+	defer f.awaits(cancel)()
+	defer time.AfterFunc(patience, cancel).Stop()
+	opts := []nats.SubOpt{nats.Context(ctx), nats.BindStream(stream), nats.OrderedConsumer(), nats.DeliverLastPerSubject(), nats.ConsumerFilterSubjects(subjects...)}
 	if headersOnly {
 		opts = append(opts, nats.HeadersOnly())
 	}
@@ -61,9 +64,13 @@ func (f *Fleet) follow(ctx context.Context, stream string, subjects []string, he
 		})
 	}, opts...)
 	if err != nil {
+		cancel()
 		return 0, nil, f.explain(noStore(err))
 	}
-	stop = func() { _ = sub.Unsubscribe() } // deletes the consumer too
+	stop = func() {
+		_ = sub.Unsubscribe() // deletes the consumer too
+		cancel()
+	}
 	if initial, err = sub.InitialConsumerPending(); err != nil {
 		stop()
 		return 0, nil, err
@@ -188,6 +195,12 @@ const relookUnheard = 3 * time.Second
 
 var errRelook = errors.New("something is there that was not there before")
 
+// news is what of a state is worth telling: not that another heartbeat of the same kind came.
+func (s DeviceState) news() any {
+	s.Heartbeat.Uptime = 0
+	return [...]any{s.Verdict, s.Reason, s.Revision, s.Desired, s.Liveness, s.Heartbeat}
+}
+
 // Watch calls changed for the state of every device (of those that are named, or of all) now, and whenever it is
 // another, until ctx ends or changed returns false. It lives on over restarts of the server.
 func (f *Fleet) Watch(ctx context.Context, devices []Device, changed func(DeviceState) bool) error {
@@ -195,7 +208,7 @@ func (f *Fleet) Watch(ctx context.Context, devices []Device, changed func(Device
 	tell := func(s DeviceState) bool {
 		was, known := last[s.Device]
 		last[s.Device] = s
-		if known && was.Verdict == s.Verdict && was.Reason == s.Reason && was.Revision == s.Revision && was.Desired == s.Desired && was.Liveness == s.Liveness {
+		if known && was.news() == s.news() {
 			return true
 		}
 		return changed(s)

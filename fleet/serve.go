@@ -177,7 +177,7 @@ func (s *service) keepAlive(ctx context.Context) {
 // put writes to the alive bucket. The bucket is in memory: a single server that restarts forgets it, and then it is made
 // again. No other stream ever is.
 func (s *service) put(ctx context.Context, subject string, b []byte) error {
-	ctx, cancel := within(ctx)
+	ctx, cancel := s.within(ctx)
 	defer cancel()
 	_, err := s.js.Publish(ctx, subject, b, jetstream.WithRetryAttempts(0))
 	if !missing(err) {
@@ -196,7 +196,7 @@ func (s *service) put(ctx context.Context, subject string, b []byte) error {
 
 // predecessor is the presence that another control service left.
 func (s *service) predecessor(ctx context.Context) presence {
-	ctx, cancel := within(ctx)
+	ctx, cancel := s.within(ctx)
 	defer cancel()
 	var p presence
 	stream, err := s.js.Stream(ctx, wire.StreamAlive)
@@ -320,7 +320,7 @@ func (f *Fleet) Block(ctx context.Context, d Device, blocked bool) error {
 	if !blocked {
 		m.Data, m.Header = nil, nats.Header{"KV-Operation": {"DEL"}}
 	}
-	ctx, cancel := within(ctx)
+	ctx, cancel := f.within(ctx)
 	defer cancel()
 	if _, err := f.js.PublishMsg(ctx, m); err != nil {
 		return fmt.Errorf("cannot change whether %s is blocked: %w", d, f.explain(noStore(err)))

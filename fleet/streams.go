@@ -36,7 +36,7 @@ func (d Difference) String() string {
 func (f *Fleet) Setup(ctx context.Context, replicas int) (SetupResult, error) {
 	var r SetupResult
 	for _, want := range wire.Streams(max(replicas, 1)) {
-		ctx, cancel := within(ctx)
+		ctx, cancel := f.within(ctx)
 		defer cancel()
 		s, err := f.js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
