@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+	"github.com/continuo-fleet/continuo/schemas"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+func newExplain() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain [KIND[.FIELD]]",
+		Short: "Tell what a kind of score or a field means",
+		Long: `explain tells what a kind of score is and which fields it has, or what one field means.
+Documents are explained too: manifest.spec.target. Without an argument it lists the kinds.`,
+		Example: "  continuo explain file\n  continuo explain container.ports\n  continuo explain manifest.spec.target",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				for _, k := range score.Kinds() {
+					fmt.Fprintf(cmd.OutOrStdout(), "%-10s %s\n", k.Kind, k.Doc)
+				}
+				return nil
+			}
+			text, err := schemas.Explain(args[0])
+			if err != nil {
+				return &cli.UsageError{Err: err}
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), strings.TrimRight(text, "\n"))
+			return err
+		},
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+	"github.com/continuo-fleet/continuo/cmd/internal/show"
+	"github.com/continuo-fleet/continuo/fleet"
+	"github.com/continuo-fleet/continuo/schemas"
+)
+
+func newPublish() *cobra.Command {
+	var c connection
+	var key, site string
+	var confirm, wait bool
+	var timeout time.Duration
+	var format show.Format
+	cmd := &cobra.Command{
+		Use:   "publish FILE... --confirm",
+		Short: "Sign manifests and publish them to their devices",
+		Long: `publish makes manifests part of what their devices should be. A manifest replaces the one
+of the same name; the others of a device stay. All files are checked first, and nothing is
+published if anything is wrong. Without --confirm it only shows what would change.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			manifests, found, err := readManifests(files, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			for _, d := range found {
+				fmt.Fprintln(cmd.ErrOrStderr(), d)
+			}
+			if schemas.Errors(found) > 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "nothing was published")
+				return cli.ErrInvalid
+			}
+			signer, err := c.signing(key)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := cmd.Context(), context.CancelFunc(func() {})
+			if wait {
+				ctx, cancel = context.WithTimeout(ctx, timeout)
+			}
+			defer cancel()
+			f, err := c.connect(ctx, wait)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			done, err := f.Publish(ctx, manifests, fleet.PublishOptions{Signer: signer, Site: site, DryRun: !confirm})
+			if err != nil {
+				return err
+			}
+			if wait && confirm {
+				return waitPublished(ctx, cmd, f, done, format)
+			}
+			return showPublished(cmd, done, confirm, format)
+		},
+	}
+	c.flags(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&key, "key", "", "file with the seed of the operator key (default DATA/keys/operator.nk)")
+	fl.StringVar(&site, "site", "", "site of the devices (default main)")
+	fl.BoolVar(&confirm, "confirm", false, "publish; without it the changes are only shown")
+	fl.BoolVar(&wait, "wait", false, "wait until the devices have converged")
+	fl.DurationVar(&timeout, "timeout", 2*time.Minute, "how long to wait, with --wait")
+	format.Flag(fl)
+	return cmd
+}
+
+func showPublished(cmd *cobra.Command, done []fleet.Publication, confirm bool, format show.Format) error {
+	changes := false
+	for _, p := range done {
+		changes = changes || p.Changes()
+	}
+	written, err := format.Write(cmd.OutOrStdout(), done)
+	if !written {
+		err = publications(cmd.OutOrStdout(), done)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !changes:
+		fmt.Fprintln(cmd.ErrOrStderr(), "nothing differs from what is published")
+		return nil
+	case !confirm:
+		fmt.Fprintln(cmd.ErrOrStderr(), "nothing was published: this is a preview; add --confirm to publish it")
+		return cli.ErrDiffers
+	}
+	return nil
+}
+
+func publications(w io.Writer, done []fleet.Publication) error {
+	t := show.NewTable("DEVICE", "GENERATION", "MANIFEST", "CHANGE")
+	for _, p := range done {
+		for _, m := range p.Manifests {
+			t.Row(name(p.Device), fmt.Sprint(p.Generation), show.Text(m.Name), string(m.Action))
+		}
+	}
+	return t.Write(w)
+}
+
+// waitPublished waits until every device holds what was published for it.
+func waitPublished(ctx context.Context, cmd *cobra.Command, f *fleet.Fleet, done []fleet.Publication, format show.Format) error {
+	var out overview
+	for _, p := range done {
+		s, err := f.Wait(ctx, p.Device, p.Generation)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		s.Device = p.Device
+		out.add(s)
+	}
+	return out.show(cmd, format, len(out.Devices) == 1)
+}
