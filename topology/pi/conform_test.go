@@ -38,11 +38,15 @@ func fileBench(t *testing.T) (*Device, conform.FileBench) {
 }
 
 func TestConformFiles(t *testing.T) {
-	for _, noOpenat2 := range []bool{false, true} {
-		conform.Files(t, func(t *testing.T) conform.FileBench {
-			d, b := fileBench(t)
-			d.files.tree.noOpenat2.Store(noOpenat2)
-			return b
+	for name, cripple := range map[string]func(*tree){
+		"all": func(*tree) {}, "no openat2": func(t *tree) { t.noOpenat2.Store(true) }, "no proc": func(t *tree) { t.proc = -1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			conform.Files(t, func(t *testing.T) conform.FileBench {
+				d, b := fileBench(t)
+				cripple(d.files.tree)
+				return b
+			})
 		})
 	}
 }

@@ -421,3 +421,21 @@ func BenchmarkContainer(b *testing.B) {
 		look(b, c, "ct-bench")
 	}
 }
+
+func TestHealth(t *testing.T) { // case 89
+	_, c := box(t)
+	sh(t, `podman rm -f ct-h; podman create --name ct-h `+busybox+` && podman commit -q -f docker --change 'HEALTHCHECK --interval=1s CMD test -e /tmp/well' ct-h localhost/ct-health:1; podman rm ct-h`)
+	t.Cleanup(func() { sh(t, "podman rmi -f localhost/ct-health:1") })
+	cfg := config("ct-health")
+	cfg.Image = "localhost/ct-health:1"
+	run(t, c, cfg)
+	if st := look(t, c, "ct-health"); st.Health != "starting" && st.Health != "unhealthy" {
+		t.Errorf("%+v", st)
+	}
+	sh(t, "podman exec ct-health touch /tmp/well")
+	until(t, c, "ct-health", func(st topology.ContainerState) bool { return st.Health == "healthy" })
+	run(t, c, config("ct-nohealth"))
+	if st := look(t, c, "ct-nohealth"); st.Health != "" {
+		t.Errorf("an image without a check is %q", st.Health)
+	}
+}

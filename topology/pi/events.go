@@ -28,7 +28,7 @@ const (
 
 // Watch calls changed until ctx ends.
 func (e *events) Watch(ctx context.Context, resources []topology.Resource, changed func(topology.Resource)) error {
-	w := watch{root: e.root, files: map[string][]topology.Resource{}, keys: map[string][]topology.Resource{}}
+	w := watch{root: e.root, files: map[string][]topology.Resource{}, dirs: map[string]bool{}, keys: map[string][]topology.Resource{}}
 	for _, r := range resources {
 		w.add(r)
 	}
@@ -129,6 +129,7 @@ type watch struct {
 	root   string
 	notify *fsnotify.Watcher
 	files  map[string][]topology.Resource // by path
+	dirs   map[string]bool                // all that are above them
 	keys   map[string][]topology.Resource // by object path on the bus
 }
 
@@ -139,19 +140,24 @@ const (
 
 func (w watch) add(r topology.Resource) {
 	kind, name, _ := strings.Cut(string(r), ":")
+	file := func(p string) {
+		w.files[p] = append(w.files[p], r)
+		for dir := path.Dir(p); !w.dirs[dir]; dir = path.Dir(dir) {
+			w.dirs[dir] = true
+		}
+	}
 	unit := func(unit string) {
 		w.keys[string(unitPath(unit))] = append(w.keys[string(unitPath(unit))], r)
 	}
 	switch kind {
 	case "file":
-		w.files[name] = append(w.files[name], r)
+		file(name)
 	case "unit":
 		unit(name)
-		w.files[unitDir+name] = append(w.files[unitDir+name], r)
+		file(unitDir + name)
 	case "container":
 		unit(name + ".service")
-		p := quadletDir + name + ".container"
-		w.files[p] = append(w.files[p], r)
+		file(quadletDir + name + ".container")
 	case "hostname":
 		w.keys[hostPath] = append(w.keys[hostPath], r)
 	}
@@ -186,7 +192,7 @@ func (w watch) file(ev fsnotify.Event, changed func(topology.Resource)) {
 	for _, r := range w.files[p] {
 		changed(r)
 	}
-	if !ev.Has(fsnotify.Create | fsnotify.Remove | fsnotify.Rename) {
+	if !w.dirs[p] || !ev.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename) {
 		return
 	}
 	// A directory on the way came or went: everything below may have.

@@ -99,8 +99,8 @@ func startLimit(verb, unit string) error {
 		"cannot %s %s: it was started too often and is left alone until something about it is new; systemctl reset-failed %s lifts that", verb, unit, unit)
 }
 
-// Start starts a unit that is not running. A unit that waits to be restarted is given a
-// moment to come back by itself if nothing about it is new, and else started now.
+// Start starts a unit that is not running. One that systemd is about to restart by itself
+// is started now if there is something new about it, and else left to systemd.
 func (s *services) Start(ctx context.Context, unit string, reset bool) error {
 	u, err := s.observe(ctx, unit)
 	if err != nil {
@@ -115,13 +115,14 @@ func (s *services) Start(ctx context.Context, unit string, reset bool) error {
 	case u.Result == "start-limit-hit" && !reset:
 		return startLimit("start", unit)
 	}
+	if u.waits() && !reset {
+		back, err := s.spare(ctx, unit, u)
+		if back || err != nil {
+			return err
+		}
+	}
 	give := start
 	if u.waits() {
-		if !reset {
-			if back, err := s.spare(ctx, unit, u); back || err != nil {
-				return err
-			}
-		}
 		give = restart // a start would only wait for its turn
 	}
 	return s.launch(ctx, "start", unit, give, reset, u.Invocation)
@@ -148,26 +149,38 @@ func (u unitState) waits() bool {
 	return u.Sub == "auto-restart" || u.Sub == "auto-restart-queued" || u.Active == "deactivating" && u.job == 0
 }
 
-// spare lets systemd restart a unit by itself, and tells whether it did. An order would
-// make it forget how often it had to.
+// spare leaves a unit that waits to systemd, and tells whether it is back. An order would
+// cut short the pause that the unit has between its starts, and make systemd forget how
+// often it had to start it. One that ends again and again is a fault; one that stays down
+// needs an order after all.
 func (s *services) spare(ctx context.Context, unit string, was unitState) (back bool, err error) {
 	ticker := time.NewTicker(s.settle)
 	defer ticker.Stop()
-	for range 3 { // what ends slowly starts slowly
+	u := was
+	for range 4 {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return false, topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot wait for systemd to restart %s: %v", unit, ctx.Err())
 		}
-		u, err := s.ask(ctx, unit)
-		if err != nil || u.Active == "active" {
-			return err == nil && u.Restarts <= was.Restarts+1, err
+		now, err := s.ask(ctx, unit)
+		if err != nil {
+			return false, err
 		}
-		if u.Active == "inactive" || u.Active == "failed" || u.Restarts > was.Restarts+1 {
+		switch {
+		case now.Restarts > was.Restarts+1:
+			return false, now.exited(unit)
+		case now.Active == "active" && u.Active == "active":
+			return true, nil
+		case now.Active == "inactive", now.Active == "failed":
 			return false, nil
 		}
+		u = now
 	}
-	return false, nil
+	if u.waits() {
+		return false, u.exited(unit)
+	}
+	return u.Active == "active", nil
 }
 
 // launch starts a unit and watches it for the settle time.
@@ -243,6 +256,10 @@ func (u unitState) ended(verb, unit string, first unitState, last bool) error {
 	case u.Active == "activating" && u.Type == "oneshot" && !again:
 		return nil
 	}
+	return u.exited(unit)
+}
+
+func (u unitState) exited(unit string) error {
 	return topology.Faultf(topology.CodeExited, "%s started and ended at once: result %s, exit code %d, %d restarts; journalctl -u %s has its words",
 		unit, u.Result, u.ExitCode, u.Restarts, unit)
 }

@@ -41,7 +41,9 @@ func (c *containers) Run(ctx context.Context, cfg topology.ContainerConfig) erro
 	if u, err := c.unit(ctx, cfg.Name); err != nil {
 		return err
 	} else if u.waits() && u.Definition.SHA256 == textDigest(text) {
-		if back, err := c.spare(ctx, unit, u); back || err != nil {
+		// What podman itself cannot start is not left to systemd, which can do no more.
+		back, err := c.spare(ctx, unit, u)
+		if now, _ := c.ask(ctx, unit); back || err != nil && (now.ExitCode < 125 || now.ExitCode > 127) {
 			return err
 		}
 	}
