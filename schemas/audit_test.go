@@ -18,6 +18,7 @@ import (
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/interpret/file"
 	"github.com/continuo-fleet/continuo/schemas"
+	"github.com/continuo-fleet/continuo/schemas/source"
 	"github.com/continuo-fleet/continuo/score"
 )
 
@@ -124,6 +125,9 @@ func TestEveryFieldWrong(t *testing.T) {
 				if e := schemas.Errors(ds); e < 1 || e > 2 {
 					t.Errorf("%s.%s %s: %d problems: %v", k.Kind, name, tt.what, e, ds)
 					continue
+				}
+				if _, dds := source.Manifest("a.json", []byte(manifestOf(k.Kind, string(spec)))); schemas.Errors(dds) == 0 {
+					t.Errorf("%s.%s %s: a device takes it", k.Kind, name, tt.what)
 				}
 				if !strings.HasPrefix(ds[0].Path, tt.at) {
 					t.Errorf("%s.%s %s: told at %s, want %s: %s", k.Kind, name, tt.what, ds[0].Path, tt.at, ds[0].Text)

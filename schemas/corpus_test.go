@@ -222,3 +222,30 @@ func opaque(s score.Score) bool {
 	_, is := s.Spec.(score.Opaque)
 	return is
 }
+
+// FuzzValidate: authors and devices have one verdict on every text.
+func FuzzValidate(f *testing.F) {
+	for _, dir := range []string{"bad", "good"} {
+		paths, err := filepath.Glob(filepath.Join("testdata", dir, "*"))
+		if err != nil || len(paths) == 0 {
+			f.Fatalf("no seeds: %v", err)
+		}
+		for _, p := range paths {
+			b, err := os.ReadFile(p)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(b)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, ds := schemas.Validate("-", data)
+		dm, dds := source.Manifest("-", data)
+		if (schemas.Errors(ds) == 0) != (schemas.Errors(dds) == 0) {
+			t.Errorf("authors see %v\na device sees %v", ds, dds)
+		}
+		if schemas.Errors(ds) == 0 && !reflect.DeepEqual(m, dm) {
+			t.Errorf("authors have %+v\na device has %+v", m, dm)
+		}
+	})
+}

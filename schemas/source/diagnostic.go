@@ -38,12 +38,12 @@ const (
 
 // NextStage begins a stage of checks. What an earlier stage reported silences later
 // stages there, above and below: one mistake is reported once.
-func (d *Document) NextStage() { d.earlier = len(d.tainted) }
+func (d *Document) NextStage() { d.stage++ }
 
 // Report adds a problem with the value at path, unless an earlier stage has reported
 // it, or this stage has reported that very value.
 func (d *Document) Report(path string, s score.Severity, format string, args ...any) {
-	if d.root == nil || d.silenced(path) {
+	if d.full(s) || d.root == nil || d.silenced(path) {
 		return
 	}
 	line, column := d.root.position(path)
@@ -53,13 +53,37 @@ func (d *Document) Report(path string, s score.Severity, format string, args ...
 	}
 }
 
+// full counts a report that is one too many.
+func (d *Document) full(s score.Severity) bool {
+	if len(d.list) < maxKept {
+		return false
+	}
+	d.more++
+	d.moreErrors = d.moreErrors || s == score.Error
+	return true
+}
+
+// silenced reports whether a report at path would repeat one: of this stage at path, or of
+// an earlier stage at path, above it or below it.
 func (d *Document) silenced(path string) bool {
-	for i, t := range d.tainted {
-		if t == path || i < d.earlier && (t == "" || path == "" || strings.HasPrefix(path, t+"/") || strings.HasPrefix(t, path+"/")) {
+	if d.isTainted(path) {
+		return true
+	}
+	if stage, ok := d.above[path]; ok && stage < d.stage {
+		return true
+	}
+	for path != "" {
+		path = parent(path)
+		if stage, ok := d.tainted[path]; ok && stage < d.stage {
 			return true
 		}
 	}
 	return false
+}
+
+func (d *Document) isTainted(path string) bool {
+	_, ok := d.tainted[path]
+	return ok
 }
 
 // place reports an error at a place.
@@ -69,33 +93,50 @@ func (d *Document) place(line, column int, path, format string, args ...any) {
 }
 
 func (d *Document) add(line, column int, path string, s score.Severity, text string) {
-	if len(d.list) == maxKept {
-		d.more++
+	if d.full(s) {
 		return
 	}
 	d.list = append(d.list, Diagnostic{d.file, line, column, path, s, text})
 }
 
+func parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
+
 // taint says that there is no trustworthy value at path.
 func (d *Document) taint(path string) {
-	if len(d.tainted) < 2*maxKept {
-		d.tainted = append(d.tainted, path)
+	if d.isTainted(path) {
+		return
+	}
+	d.tainted[path] = d.stage
+	for path != "" {
+		path = parent(path)
+		if _, ok := d.above[path]; !ok {
+			d.above[path] = d.stage
+		}
 	}
 }
 
 // Diagnostics returns what was reported, in the order of the text. Of more than a
-// hundred the rest is only counted.
+// hundred, errors are kept rather than warnings, and the rest is only counted.
 func (d *Document) Diagnostics() []Diagnostic {
 	out := slices.Clone(d.list)
-	slices.SortStableFunc(out, func(a, b Diagnostic) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
-	})
-	out = slices.Compact(out)
-	if more := len(out) - maxShown + d.more; more > 0 {
-		last := out[maxShown-1]
-		out = append(out[:maxShown], Diagnostic{d.file, last.Line, last.Column, "", score.Error, fmt.Sprintf("and %d more", more)})
+	slices.SortStableFunc(out, byPlace)
+	more := len(out) - maxShown + d.more
+	if len(out) <= maxShown {
+		return out
 	}
-	return out
+	slices.SortStableFunc(out, func(a, b Diagnostic) int { return cmp.Compare(a.Severity, b.Severity) }) // "error" < "warning"
+	severity := out[maxShown].Severity
+	if d.moreErrors {
+		severity = score.Error
+	}
+	out = out[:maxShown]
+	slices.SortStableFunc(out, byPlace)
+	last := out[maxShown-1]
+	return append(out, Diagnostic{d.file, last.Line, last.Column, "", severity, fmt.Sprintf("and %d more", more)})
+}
+
+func byPlace(a, b Diagnostic) int {
+	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
 }
 
 // Errors counts the diagnostics that are errors.

@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -17,8 +18,11 @@ type jsonReader struct {
 	dec  *jsontext.Decoder
 	data []byte
 
+	values           int // read so far
 	at, line, column int // offset up to which was counted, and its place
 }
+
+var errTooMany = fmt.Errorf("more than %d values in one document", maxValues)
 
 func (d *Document) readJSON(data []byte) {
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -73,7 +77,10 @@ func (r *jsonReader) position(offset int) (line, column int) {
 
 func (r *jsonReader) read(path string, depth int) (*node, error) {
 	if depth > maxDepth {
-		return nil, errors.New("more than 64 levels of mappings and lists")
+		return nil, fmt.Errorf("more than %d levels of mappings and lists", maxDepth)
+	}
+	if r.values++; r.values > maxValues {
+		return nil, errTooMany
 	}
 	k := r.dec.PeekKind()
 	if k != '{' && k != '[' {

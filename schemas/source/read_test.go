@@ -133,6 +133,7 @@ func TestBombs(t *testing.T) {
 		{"many lines", "a.yaml", strings.Repeat("- \n", maxMarks+1)},
 		{"10 MB", "a.yaml", strings.Repeat("a: b # c\n", 10<<20/9)},
 		{"10 MB of JSON", "a.json", `{"a":"` + strings.Repeat("x", 10<<20) + `"}`},
+		{"many values", "a.json", `{"a":[` + strings.Repeat("5,", 1<<20) + "5]}"},
 		{"exponent", "a.json", `{"a":1e999999999}`},
 	}
 	for _, tt := range tests {
@@ -190,6 +191,38 @@ func TestStages(t *testing.T) {
 	}
 	if want := "[/a/b /a/c /d /dx]"; len(got) != 4 || !strings.Contains(fmt.Sprint(got), "/a/c") || strings.Contains(fmt.Sprint(got), "/a ") {
 		t.Errorf("reported at %v, want %s", got, want)
+	}
+}
+
+// TestManyWarnings: warnings hide no error, and are none however many there are.
+func TestManyWarnings(t *testing.T) {
+	read := func(errors int) []Diagnostic {
+		d := Read("a.yaml", []byte("a: [x]\nb: x\n"))
+		for i := range 2000 {
+			d.Report(fmt.Sprintf("/a/0/%d", i), score.Warning, "warning %d", i)
+		}
+		for i := range errors {
+			d.Report(fmt.Sprintf("/b/%d", i), score.Error, "error %d", i)
+		}
+		if d.OK() != (errors == 0) {
+			t.Errorf("%d errors: OK is %t", errors, d.OK())
+		}
+		return d.Diagnostics()
+	}
+	if ds := read(0); len(ds) != maxShown+1 || Errors(ds) != 0 || ds[maxShown].Text != "and 1900 more" {
+		t.Errorf("warnings only: %d, %d errors, the last is %s", len(ds), Errors(ds), ds[len(ds)-1])
+	}
+	if ds := read(1); Errors(ds) != 1 || ds[maxShown].Text != "and 1901 more" {
+		t.Errorf("an error among warnings: %d errors, the last is %s", Errors(ds), ds[len(ds)-1])
+	}
+	d := Read("a.yaml", []byte("a: [x]\nb: x\n"))
+	d.Report("/b", score.Error, "the error")
+	for i := range 500 {
+		d.Report(fmt.Sprintf("/a/%d", i), score.Warning, "warning %d", i)
+	}
+	ds := d.Diagnostics()
+	if Errors(ds) != 1 || ds[maxShown-1].Text != "the error" {
+		t.Errorf("an error behind warnings: %s", lines(ds[maxShown-2:]))
 	}
 }
 

@@ -41,6 +41,9 @@ var wanted = map[string]string{
 // WrongType reports that the value at path is not of the type want, which is one of JSON
 // Schema's. pattern is that of the text which is wanted, or empty.
 func (d *Document) WrongType(path, want, pattern string) {
+	if d.full(score.Error) {
+		return
+	}
 	at, _, _, whole := d.root.walk(path)
 	if !whole {
 		return
@@ -112,6 +115,9 @@ func IsFormat(pattern string) bool {
 // WrongText reports that the text at path is not what pattern describes; about says the
 // same for people, for patterns that are not of a text type of the language.
 func (d *Document) WrongText(path, pattern, about string) {
+	if d.full(score.Error) {
+		return
+	}
 	at, _, _, whole := d.root.walk(path)
 	if !whole || at.kind != text {
 		return
@@ -125,6 +131,9 @@ func (d *Document) WrongText(path, pattern, about string) {
 
 // NotOneOf reports that the text at path is none of values.
 func (d *Document) NotOneOf(path string, values []string) {
+	if d.full(score.Error) {
+		return
+	}
 	at, _, _, whole := d.root.walk(path)
 	if !whole {
 		return
@@ -156,6 +165,9 @@ func shorten(s string) string {
 // Fields reports keys of the mapping at path that are not known, and required ones that
 // it lacks. A key that is missing because it is misspelt is reported once.
 func (d *Document) Fields(path string, known, required []string) {
+	if d.full(score.Error) {
+		return
+	}
 	at, _, _, whole := d.root.walk(path)
 	if !whole || at.kind != object {
 		return

@@ -29,8 +29,9 @@ import (
 const MaxSize = 4 << 20
 
 const (
-	maxDepth = 64      // levels of mappings and lists
-	maxMarks = 300_000 // line ends and commas of a YAML file: a bound for its values, which cost the parser up to 2 KiB each
+	maxDepth  = 64      // levels of mappings and lists
+	maxValues = 100_000 // in a document; a score has ten or so
+	maxMarks  = 300_000 // line ends and commas of a YAML file: a bound for its values, which cost the parser up to 2 KiB each
 )
 
 // A Document is a text that was read, with everything that is wrong with it.
@@ -39,17 +40,20 @@ type Document struct {
 	root *node  // nil: could not be read
 	raw  []byte // the text itself, if it is JSON and nothing is wrong with it
 
-	list    []Diagnostic // reported
-	more    int          // reported beyond what is kept
-	tainted []string     // paths without a trustworthy value, reported or not
-	earlier int          // how many of tainted are of earlier stages
+	list       []Diagnostic // reported
+	more       int          // reported beyond what is kept
+	moreErrors bool         // errors among those
+
+	stage   int
+	tainted map[string]int // paths without a trustworthy value, reported or not, by the stage that found them
+	above   map[string]int // the paths above those
 }
 
 // Read reads data; file is for messages, and its ending says what data is: .json is
 // JSON, .yaml and .yml are YAML, and anything else is what it looks like. Read reports
 // what is wrong with the text itself.
 func Read(file string, data []byte) *Document {
-	d := &Document{file: file}
+	d := &Document{file: file, tainted: map[string]int{}, above: map[string]int{}}
 	if len(data) > MaxSize {
 		d.place(1, 1, "", "file has %d bytes, at most %d are read", len(data), MaxSize)
 		return d
@@ -112,12 +116,7 @@ func lineColumn(data []byte, offset int) (line, column int) {
 
 // OK reports whether nothing is wrong that is an error.
 func (d *Document) OK() bool {
-	for _, g := range d.list {
-		if g.Severity == score.Error {
-			return false
-		}
-	}
-	return d.root != nil
+	return d.root != nil && !d.moreErrors && Errors(d.list) == 0
 }
 
 // Readable reports whether there is a tree to check at all.
@@ -189,24 +188,27 @@ var (
 )
 
 // unnamed reports whether there is a score whose id is not known.
-func (d *Document) unnamed() bool { return slices.ContainsFunc(d.tainted, nameRE.MatchString) }
+func (d *Document) unnamed() bool {
+	for path := range d.tainted {
+		if nameRE.MatchString(path) {
+			return true
+		}
+	}
+	return false
+}
 
 // JSON returns the document as JSON, without what was reported. The document must be
 // Readable.
 func (d *Document) JSON() []byte {
-	bad := make(map[string]bool, len(d.tainted))
-	for _, t := range d.tainted {
-		bad[t] = true
-	}
 	switch {
-	case len(bad) == 0 && d.raw != nil:
+	case len(d.tainted) == 0 && d.raw != nil:
 		return d.raw
-	case len(bad) == 0:
+	case len(d.tainted) == 0:
 		return d.root.appendJSON(nil)
-	case bad[""]:
+	case d.isTainted(""):
 		return []byte("{}") // everything is silenced
 	}
-	root := d.root.prune("", bad)
+	root := d.root.prune("", d.isTainted)
 	if root == nil { // a list, where no document is one
 		return []byte("[]")
 	}

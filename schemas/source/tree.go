@@ -148,7 +148,7 @@ func (n *node) appendJSON(b []byte) []byte {
 // prune returns n without the values at bad paths. An item of a list is replaced by an
 // empty mapping if the list is one of mappings, and else takes the list with it: the
 // others keep their places.
-func (n *node) prune(path string, bad map[string]bool) *node {
+func (n *node) prune(path string, bad func(path string) bool) *node {
 	out := &node{kind: n.kind, quoted: n.quoted, text: n.text}
 	for i, v := range n.items {
 		at := path + "/" + strconv.Itoa(i)
@@ -156,7 +156,7 @@ func (n *node) prune(path string, bad map[string]bool) *node {
 			at = path + "/" + escape(n.keys[i].name)
 		}
 		switch {
-		case !bad[at]:
+		case !bad(at):
 			p := v.prune(at, bad)
 			if p == nil {
 				continue

@@ -33,8 +33,12 @@ func (d *Document) readYAML(data []byte) {
 	case 0:
 		d.place(1, 1, "", "no manifest in file")
 	case 1:
-		y := yamlReader{d}
-		d.root = y.read(roots[0], "", 1)
+		y := yamlReader{d: d}
+		d.root = y.read(roots[0], "")
+		if y.values > maxValues {
+			d.root = nil
+			d.place(y.last.Line, y.last.Column, "", "cannot read YAML: %s", errTooMany)
+		}
 	default:
 		d.place(roots[1].Line, roots[1].Column, "", "file has %d documents: put each manifest into a file of its own", len(roots))
 	}
@@ -127,12 +131,20 @@ func tabAt(data []byte, line, column int) bool {
 
 const noAnchors = "anchors (&), aliases (*) and merge keys (<<) are not part of the language: write the value out"
 
-type yamlReader struct{ d *Document }
+type yamlReader struct {
+	d      *Document
+	values int
+	last   *yaml.Node // that was read
+}
 
 // read turns y into a node. What is refused in it is reported; it stands in the tree as
 // text or null, and later stages are silent about it.
-func (r *yamlReader) read(y *yaml.Node, path string, depth int) *node {
+func (r *yamlReader) read(y *yaml.Node, path string) *node {
 	n := &node{line: y.Line, column: y.Column}
+	if r.values > maxValues {
+		return n
+	}
+	r.values, r.last = r.values+1, y
 	if y.Anchor != "" || y.Kind == yaml.AliasNode {
 		r.refuseAnchor(y, path)
 		if y.Kind == yaml.AliasNode {
@@ -145,12 +157,12 @@ func (r *yamlReader) read(y *yaml.Node, path string, depth int) *node {
 	}
 	switch y.Kind {
 	case yaml.MappingNode:
-		r.mapping(n, y, path, depth)
+		r.mapping(n, y, path)
 	case yaml.SequenceNode:
 		n.kind = list
 		n.items = make([]*node, len(y.Content))
 		for i, c := range y.Content {
-			n.items[i] = r.read(c, path+"/"+strconv.Itoa(i), depth+1)
+			n.items[i] = r.read(c, path+"/"+strconv.Itoa(i))
 		}
 	default:
 		r.scalar(n, y, path)
@@ -158,7 +170,7 @@ func (r *yamlReader) read(y *yaml.Node, path string, depth int) *node {
 	return n
 }
 
-func (r *yamlReader) mapping(n *node, y *yaml.Node, path string, depth int) {
+func (r *yamlReader) mapping(n *node, y *yaml.Node, path string) {
 	n.kind = object
 	n.keys = make([]key, 0, len(y.Content)/2)
 	n.items = make([]*node, 0, len(y.Content)/2)
@@ -181,7 +193,7 @@ func (r *yamlReader) mapping(n *node, y *yaml.Node, path string, depth int) {
 			r.d.place(k.Line, k.Column, at, "key %s must be text: put it in quotes, %q", k.Value, k.Value)
 		}
 		if r.d.addKey(n, c, at) {
-			n.items = append(n.items, r.read(v, at, depth+1))
+			n.items = append(n.items, r.read(v, at))
 		}
 	}
 }
