@@ -8,9 +8,13 @@
 //
 // YAML is read as the part of it on which all readers agree. Refused, each with a
 // sentence and a place: anchors, aliases and merge keys, tags, keys that are no text or
-// are given twice, several documents in one file, null as a value, and plain scalars
-// that one reader takes for text and another for something else, such as 0644, 1e3,
-// 2024-01-01, 22:22, yes and off.
+// are given twice, several documents in one file, and plain scalars that one reader takes
+// for text and another for something else, such as 0644, 1e3, 2024-01-01, 22:22, yes and
+// off. A byte order mark is dropped, and CRLF ends a line as LF does.
+//
+// A field that is left out is not managed, or has its default; an empty list or mapping
+// means the same as leaving it out; empty text is text. Null means none of these, and is
+// refused, except in extensions.
 package source
 
 import (
