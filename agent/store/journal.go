@@ -15,17 +15,24 @@ import (
 // It refuses with an *[OwnedError] when a resource belongs to another manifest,
 // unless the action takes it, and then records none of them. An action that
 // was begun and not ended may be begun once more.
+//
+// Actions that are begun or ended at the same time share the sync.
 func (s *Store) Begin(actions ...Action) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.claim(actions); err != nil {
-		return err
-	}
-	recs := make([]record, len(actions))
+	r := &request{resources: make([]string, len(actions))}
 	for i, a := range actions {
-		recs[i] = record{kind: kindBegin, verb: a.Verb, entry: a.Entry}
+		r.resources[i] = a.Entry.Resource
 	}
-	return s.write(recs...)
+	r.records = func() ([]record, error) {
+		if err := s.claim(actions); err != nil {
+			return nil, err
+		}
+		recs := make([]record, len(actions))
+		for i, a := range actions {
+			recs[i] = record{kind: kindBegin, verb: a.Verb, entry: a.Entry}
+		}
+		return recs, nil
+	}
+	return s.commit(r)
 }
 
 // Record puts entries into the ledger without an action, for what needed no
@@ -78,12 +85,19 @@ func same(a, b Entry) bool {
 
 // End records that actions are over: one durable write for all of them.
 func (s *Store) End(results ...Result) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	r := &request{resources: make([]string, len(results))}
+	for i, res := range results {
+		r.resources[i] = res.Resource
+	}
+	r.records = func() ([]record, error) { return s.ends(results) }
+	return s.commit(r)
+}
+
+func (s *Store) ends(results []Result) ([]record, error) {
 	recs := make([]record, len(results))
 	for i, r := range results {
 		if s.open[r.Resource] == nil {
-			return fmt.Errorf("cannot end an action on %q: none was begun", r.Resource)
+			return nil, fmt.Errorf("cannot end an action on %q: none was begun", r.Resource)
 		}
 		var flags byte
 		if r.Revert {
@@ -94,7 +108,7 @@ func (s *Store) End(results ...Result) error {
 		}
 		recs[i] = record{kind: kindEnd, flags: flags, number: r.LastChanged, resource: r.Resource, triggers: r.Triggers}
 	}
-	return s.write(recs...)
+	return recs, nil
 }
 
 // Release gives resources up without an action: they are foreign from now on.

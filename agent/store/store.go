@@ -143,6 +143,9 @@ type Options struct {
 // durable when it returns nil, and has changed nothing in memory when it
 // returns an error. An error is always about the books themselves.
 type Store struct {
+	waitingMu sync.Mutex
+	waiting   []*request // to be written by whoever holds mu next
+
 	mu    sync.Mutex
 	fs    FS
 	now   func() time.Time

@@ -103,31 +103,27 @@ func (s *Store) ready() error {
 
 // write makes records durable with one write and one sync, all of them or none,
 // then applies them.
-func (s *Store) write(recs ...record) error {
-	if len(recs) == 0 {
+func (s *Store) write(recs ...record) error { return s.writeGroups([][]record{recs}) }
+
+// writeGroups makes groups of records durable with one write and one sync for all of
+// them. After a power cut each group is there as a whole or not at all.
+func (s *Store) writeGroups(groups [][]record) error {
+	groups = slices.DeleteFunc(groups, func(g []record) bool { return len(g) == 0 })
+	if len(groups) == 0 {
 		return nil
 	}
 	if err := s.ready(); err != nil {
 		return err
 	}
 	s.buf = s.buf[:0]
-	for i := range recs {
-		r := &recs[i]
-		r.seq = s.seq + uint64(i) + 1
-		if r.kind == kindBegin || r.kind == kindPut {
-			if e := s.entries[r.entry.Resource]; e != nil {
-				r.entry.Order = e.Order
-			} else {
-				r.entry.Order = r.seq
-			}
-			if r.kind == kindBegin {
-				r.entry.Applied = r.seq
-			} else if e := s.entries[r.entry.Resource]; e != nil {
-				r.entry.Applied = e.Applied
-			}
+	seq := s.seq
+	for _, recs := range groups {
+		for i := range recs {
+			seq++
+			s.number(&recs[i], seq)
 		}
+		s.buf = appendBatch(s.buf, recs)
 	}
-	s.buf = appendBatch(s.buf, recs)
 	_, err := s.journal.Write(s.buf)
 	if err == nil {
 		err = s.journal.Sync()
@@ -143,11 +139,28 @@ func (s *Store) write(recs ...record) error {
 	if cap(s.buf) > 1<<20 {
 		s.buf = nil
 	}
-	s.seq += uint64(len(recs))
-	for i := range recs {
-		s.apply(&recs[i])
+	s.seq = seq
+	for _, recs := range groups {
+		for i := range recs {
+			s.apply(&recs[i])
+		}
 	}
 	return nil
+}
+
+// number gives a record its place, and its entry what the store keeps by itself.
+func (s *Store) number(r *record, seq uint64) {
+	r.seq = seq
+	if r.kind != kindBegin && r.kind != kindPut {
+		return
+	}
+	r.entry.Order = seq
+	if e := s.entries[r.entry.Resource]; e != nil {
+		r.entry.Order, r.entry.Applied = e.Order, e.Applied
+	}
+	if r.kind == kindBegin {
+		r.entry.Applied = seq
+	}
 }
 
 func (s *Store) fresh() bool {

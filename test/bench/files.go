@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -14,10 +16,11 @@ import (
 
 // files applies N files of 1 KiB, each a score of its own, to a fresh root.
 func files(b *suite) error {
+	// nothing is removed before the end: ext4 is slow to reuse what was just deleted, and would bill it to the next run
 	byN := map[int][]usage{}
 	for _, n := range []int{100, 1000} {
-		doc, err := manyFiles(b.dir, n)
-		if err != nil {
+		doc := filepath.Join(b.dir, fmt.Sprintf("many-%d", n))
+		if _, err := child("make", doc, n); err != nil {
 			return err
 		}
 		var first, noop, yaml, drifted, floorRead, floorWrite []usage
@@ -32,20 +35,17 @@ func files(b *suite) error {
 				*us = append(*us, u)
 				return err
 			}
-			steps := []func() error{
+			todo := []func() error{
 				func() error { return apply(doc+".json", &first) },
 				func() error { return apply(doc+".json", &noop) },
 				func() error { return apply(doc+".yaml", &yaml) },
 				func() error { return spoil(root, 10) },
 				func() error { return apply(doc+".json", &drifted) },
-				func() error { return floor(&floorRead, func() error { return readAll(root, n) }) },
-				func() error {
-					return floor(&floorWrite, func() error { return writeAll(filepath.Join(dir, "floor"), n) })
-				},
-				func() error { return os.RemoveAll(dir) },
+				func() error { return floor(&floorRead, "read", root, n) },
+				func() error { return floor(&floorWrite, "write", filepath.Join(dir, "floor"), n) },
 			}
-			for _, s := range steps {
-				if err := s(); err != nil {
+			for _, do := range todo {
+				if err := do(); err != nil {
 					return err
 				}
 			}
@@ -70,8 +70,8 @@ func path(i int) string { return fmt.Sprintf("/srv/bench/%02d/file-%04d.conf", i
 
 func content(i int) string { return strings.Repeat(fmt.Sprintf("line of file %04d\n", i), 60)[:1024] }
 
-// manyFiles writes a manifest of n files as JSON and as YAML, and returns its path without the extension.
-func manyFiles(dir string, n int) (string, error) {
+// manyFiles writes a manifest of n files as out.json and as out.yaml.
+func manyFiles(out string, n int) error {
 	d := score.NewDraft[score.PiZero]("bench", score.Target{Device: "pi-1"})
 	for i := range n {
 		score.AddFile(d, score.ID(fmt.Sprintf("file-%04d", i)), score.File{Path: path(i), Content: content(i), Mode: 0o644})
@@ -79,7 +79,7 @@ func manyFiles(dir string, n int) (string, error) {
 	m := d.Manifest()
 	js, err := score.Encode(m)
 	if err != nil {
-		return "", err
+		return err
 	}
 	var y strings.Builder
 	y.WriteString("apiVersion: continuo/v1\nkind: Manifest\nmetadata:\n  name: bench\nspec:\n  profile: pi-zero\n  target: {device: pi-1}\n  policy: {preset: converge}\n  scores:\n")
@@ -90,11 +90,10 @@ func manyFiles(dir string, n int) (string, error) {
 		}
 		y.WriteString("\n")
 	}
-	out := filepath.Join(dir, fmt.Sprintf("many-%d", n))
 	if err := os.WriteFile(out+".json", js, 0o644); err != nil {
-		return "", err
+		return err
 	}
-	return out, os.WriteFile(out+".yaml", []byte(y.String()), 0o644)
+	return os.WriteFile(out+".yaml", []byte(y.String()), 0o644)
 }
 
 // spoil changes n files by hand.
@@ -107,17 +106,45 @@ func spoil(root string, n int) error {
 	return nil
 }
 
-// floor measures f in this process.
-func floor(us *[]usage, f func() error) error {
+// steps are done in processes of their own: the peak memory that the kernel states for
+// a process includes that of the one which started it.
+var steps = map[string]func(path string, n int) error{"make": manyFiles, "read": readAll, "write": writeAll}
+
+// child runs a step in a process of its own, and says what the step used.
+func child(step, path string, n int) (u usage, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return u, err
+	}
+	out, err := exec.Command(self, "-step", step, path, strconv.Itoa(n)).Output()
+	if err != nil {
+		return u, fmt.Errorf("cannot %s %d files: %w", step, n, err)
+	}
+	_, err = fmt.Sscan(string(out), &u.cpu, &u.wall)
+	return u, err
+}
+
+// runStep is the child's side: it prints CPU and wall time in nanoseconds.
+func runStep(step, path, count string) error {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
 	var before, after syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
 	begun := time.Now()
-	err := f()
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-	cpu := func(r syscall.Rusage) time.Duration {
-		return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	if err := steps[step](path, n); err != nil {
+		return err
 	}
-	*us = append(*us, usage{cpu: cpu(after) - cpu(before), wall: time.Since(begun)})
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+	cpu := func(r syscall.Rusage) int64 { return r.Utime.Nano() + r.Stime.Nano() }
+	fmt.Println(cpu(after)-cpu(before), int64(time.Since(begun)))
+	return nil
+}
+
+func floor(us *[]usage, step, path string, n int) error {
+	u, err := child(step, path, n)
+	*us = append(*us, u)
 	return err
 }
 

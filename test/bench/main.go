@@ -42,7 +42,15 @@ type suite struct {
 func main() {
 	runs := flag.Int("runs", 5, "runs of each measurement")
 	only := flag.String("only", "", "run the benches whose names match")
+	step := flag.String("step", "", "internal: do one step of a bench in this process")
 	flag.Parse()
+	if *step != "" {
+		if err := runStep(*step, flag.Arg(0), flag.Arg(1)); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := all(*runs, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
