@@ -73,29 +73,40 @@ func (s *services) SetEnabled(ctx context.Context, unit string, on bool) error {
 	return s.setLinks(ctx, unit, on)
 }
 
-// setLinks makes or removes the links below /etc, and removes those below /run, which
-// would satisfy a look but not a boot. systemd 257 calls a unit stale until the next
-// reload after that.
+// setLinks makes or removes the links below /etc, durably, which systemd does not, and
+// removes those below /run, which would satisfy a look but not a boot. Systemd 257 calls
+// a unit stale until the next reload after that.
 func (s *services) setLinks(ctx context.Context, unit string, on bool) error {
-	units := []string{unit}
+	verb, units := "disable", []string{unit}
+	if on {
+		verb = "enable"
+	}
+	var links []string
 	err := s.bus.do(ctx, func(ctx context.Context, l *link) error {
 		if _, err := l.systemd.DisableUnitFilesContext(ctx, units, true); err != nil {
 			return err
 		}
 		if on {
-			_, _, err := l.systemd.EnableUnitFilesContext(ctx, units, false, false)
+			_, made, err := l.systemd.EnableUnitFilesContext(ctx, units, false, false)
+			for _, c := range made {
+				links = append(links, c.Filename)
+			}
 			return err
 		}
-		_, err := l.systemd.DisableUnitFilesContext(ctx, units, false)
+		gone, err := l.systemd.DisableUnitFilesContext(ctx, units, false)
+		for _, c := range gone {
+			links = append(links, c.Filename)
+		}
 		return err
 	})
 	s.reload.need()
 	if err != nil {
-		verb := "disable"
-		if on {
-			verb = "enable"
-		}
 		return busFault(verb, unit, err)
+	}
+	for _, p := range links {
+		if err := s.files.flush(p); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -7,7 +7,10 @@ import (
 )
 
 // host is the host name, as systemd-hostnamed keeps it.
-type host struct{ bus *bus }
+type host struct {
+	bus   *bus
+	files *files
+}
 
 const hostname1 = "org.freedesktop.hostname1"
 
@@ -24,8 +27,8 @@ func (h *host) Hostname(ctx context.Context) (topology.HostState, error) {
 	return topology.HostState{Static: p.text("StaticHostname"), Transient: p.text("Hostname")}, nil
 }
 
-// SetHostname sets the static name, which hostnamed writes to /etc/hostname, and then
-// the present one.
+// SetHostname sets the static name, which hostnamed writes to /etc/hostname and does not
+// sync, and then the present one.
 func (h *host) SetHostname(ctx context.Context, name string) error {
 	for _, method := range []string{".SetStaticHostname", ".SetHostname"} {
 		err := h.bus.do(ctx, func(ctx context.Context, l *link) error {
@@ -36,5 +39,5 @@ func (h *host) SetHostname(ctx context.Context, name string) error {
 			return busFault("set", "the host name", err)
 		}
 	}
-	return nil
+	return h.files.flush("/etc/hostname")
 }

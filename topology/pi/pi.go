@@ -73,7 +73,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 		files:      f,
 		services:   s,
 		containers: newContainers(s, o.MaxAge),
-		host:       &host{b},
+		host:       &host{b, f},
 		events:     &events{bus: b, root: o.Root},
 	}, nil
 }

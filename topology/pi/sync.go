@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"path"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -56,4 +57,31 @@ func (s *dirSyncs) sync(fd int) error {
 	s.mu.Unlock()
 	close(mine.done)
 	return mine.err
+}
+
+// flush makes durable what a daemon did at p without syncing it: a file that it wrote,
+// or a link that it made or removed, maybe in a directory that it made as well.
+func (f *files) flush(p string) error {
+	fd, err := f.tree.open(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW)
+	if err == nil {
+		err = fsync(fd)
+		_ = unix.Close(fd)
+	}
+	if err != nil && err != unix.ENOENT && err != unix.ELOOP {
+		return f.tree.fault("sync", p, err)
+	}
+	for dir, n := path.Dir(p), 0; n < 2; dir, n = path.Dir(dir), n+1 {
+		fd, err := f.tree.open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+		if err == unix.ENOENT { // the last link was removed, and its directory
+			continue
+		}
+		if err == nil {
+			err = f.syncs.sync(fd)
+			_ = unix.Close(fd)
+		}
+		if err != nil {
+			return f.tree.fault("sync", dir, err)
+		}
+	}
+	return nil
 }
