@@ -59,11 +59,12 @@ type demo struct {
 	began time.Time
 	facts []fact
 
-	dir    string
-	srv    *localnats.Server
-	fleet  *fleet.Fleet
-	disk   *demoAgent // pi-1, on a directory
-	memory *demoAgent // pi-2, in memory
+	dir     string
+	srv     *localnats.Server
+	control func() // stops the control service
+	fleet   *fleet.Fleet
+	disk    *demoAgent // pi-1, on a directory
+	memory  *demoAgent // pi-2, in memory
 }
 
 // A fact is something that was to be shown, and whether it was true.
@@ -117,11 +118,13 @@ func (d *demo) start(ctx context.Context) (stop func(), err error) {
 	if err != nil {
 		return stop, err
 	}
+	d.control = func() {}
 	stops = append(stops, func() { d.closeServer() })
 	if _, err := d.srv.Setup(ctx); err != nil {
 		return stop, err
 	}
-	stops = append(stops, background(ctx, func(ctx context.Context) { _ = d.srv.Serve(ctx, fleet.ServeOptions{}) }))
+	srv := d.srv
+	d.control = background(ctx, func(ctx context.Context) { _ = srv.Serve(ctx, fleet.ServeOptions{}) })
 	if d.disk, err = d.onDirectory(ctx, "pi-1"); err != nil {
 		return stop, err
 	}
@@ -138,9 +141,10 @@ func (d *demo) start(ctx context.Context) (stop func(), err error) {
 	return stop, nil
 }
 
-// closeServer stops the server, once.
+// closeServer stops the server and its control service, once.
 func (d *demo) closeServer() {
 	if d.srv != nil {
+		d.control()
 		_ = d.srv.Close()
 		d.srv = nil
 	}

@@ -24,7 +24,7 @@ func tree(b *strings.Builder, cmd *cobra.Command) {
 			name = "-" + f.Shorthand + ", " + name
 		}
 		def := ""
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" {
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0s" {
 			def = fmt.Sprintf(" (default %s)", f.DefValue)
 		}
 		fmt.Fprintf(b, "    %s %s%s: %s\n", name, f.Value.Type(), def, f.Usage)
