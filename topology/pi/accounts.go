@@ -43,8 +43,15 @@ func (a *accountFile) refresh() {
 	if err != nil {
 		return // no file, no names: numbers still work
 	}
+	a.names, a.ids = parseAccounts(data)
+}
+
+// parseAccounts reads lines of name:password:id:… and skips what is none. Of two lines
+// for one name or one number the first counts, as everywhere.
+func parseAccounts(data []byte) (names map[uint32]string, ids map[string]uint32) {
+	names, ids = map[uint32]string{}, map[string]uint32{}
 	for line := range bytes.Lines(data) {
-		f := bytes.SplitN(line, []byte(":"), 4) // name:password:id:…
+		f := bytes.SplitN(line, []byte(":"), 4)
 		if len(f) < 3 || len(f[0]) == 0 {
 			continue
 		}
@@ -53,13 +60,14 @@ func (a *accountFile) refresh() {
 			continue
 		}
 		name, id := string(f[0]), uint32(n)
-		if _, ok := a.names[id]; !ok {
-			a.names[id] = name
+		if _, ok := names[id]; !ok {
+			names[id] = name
 		}
-		if _, ok := a.ids[name]; !ok {
-			a.ids[name] = id
+		if _, ok := ids[name]; !ok {
+			ids[name] = id
 		}
 	}
+	return names, ids
 }
 
 // name returns the name of id, or its number.
