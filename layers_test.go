@@ -68,7 +68,7 @@ var layers = []layer{
 		"golang.org/x/sys",
 		"flags and wiring of the device's binary"},
 	{"cmd/continuo", "score topology topology/memory topology/pi interpret interpret/standard agent agent/... fleet fleet/localnats schemas schemas/source " +
-		"internal/... github.com/spf13 github.com/sirupsen/logrus github.com/nats-io " +
+		"cmd/internal/... internal/... github.com/spf13 github.com/sirupsen/logrus github.com/nats-io " +
 		"github.com/fsnotify/fsnotify golang.org/x/sys",
 		"flags and wiring of the operator's command"},
 	{"cmd/internal/...", "score interpret cmd/internal/... github.com/spf13 go.yaml.in/yaml",
