@@ -83,9 +83,9 @@ func (s *site) typed(st fleet.DeviceState) {
 		t.Errorf("the unit is reported as %+v", u)
 	}
 	c := read[icontainer.Observed](t, st, "web")
-	if got := fmt.Sprintf("%s %s %s %d", c.State, c.ID, c.Digest, c.ExitCode); got !=
-		s.run("podman", "inspect", "web", "--format", "{{.State.Status}} {{.Id}} {{.ImageDigest}} {{.State.ExitCode}}") || c.Since.IsZero() || c.Restarts != 0 {
-		t.Errorf("the container is reported as %+v", c)
+	if got, want := fmt.Sprintf("%s %s %s %d", c.State, c.ID, c.Digest, c.ExitCode),
+		s.run("podman", "inspect", "web", "--format", "{{.State.Status}} {{.Id}} {{.ImageDigest}} {{.State.ExitCode}}"); got != want || c.Since.IsZero() || c.Restarts != 0 {
+		t.Errorf("the container is reported as %q in %+v, podman says %q", got, c, want)
 	}
 	if h := read[ihostname.Observed](t, st, "name"); h.Static != "kiosk-7" || s.run("hostnamectl", "hostname") != "kiosk-7" {
 		t.Errorf("the host name is reported as %+v", h)
