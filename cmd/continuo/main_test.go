@@ -174,7 +174,7 @@ func TestValidate(t *testing.T) {
 	}
 	again := b.write("again.yaml", good)
 	code, out, errs = b.run("validate", first, second, again)
-	if code != 2 || !strings.Contains(out, `DIR/again.yaml:1:1: /metadata/name: manifest "kiosk" is in DIR/first.yaml too`) || errs != "1 error in 3 files\n" {
+	if code != 2 || !strings.Contains(out, `DIR/again.yaml:1:1: /metadata/name: manifest "kiosk" for the same target is in DIR/first.yaml too`) || errs != "1 error in 3 files\n" {
 		t.Errorf("exit %d: %q %q", code, out, errs)
 	}
 	bad := b.write("bad.yaml", scores(file("a", "mode: 0644, pth: x")+file("b", `mode: "0644", owner: Me!`)+"    - {kind: file, id: c, after: [d], spec: {path: c, content: x, mode: \"0644\"}}\n"))

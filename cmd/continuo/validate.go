@@ -74,12 +74,13 @@ func readManifests(files []string, stdin io.Reader) ([]score.Manifest, []schemas
 		if schemas.Errors(ds) > 0 {
 			continue
 		}
-		if first, dup := from[m.Metadata.Name]; dup {
+		key := m.Metadata.Name + " for " + m.Spec.Target.Device
+		if first, dup := from[key]; dup {
 			found = append(found, schemas.Diagnostic{File: name, Line: 1, Column: 1, Path: "/metadata/name", Severity: score.Error,
-				Text: fmt.Sprintf("manifest %q is in %s too: a name is used once", m.Metadata.Name, first)})
+				Text: fmt.Sprintf("manifest %q for the same target is in %s too: one of them would replace the other", m.Metadata.Name, first)})
 			continue
 		}
-		from[m.Metadata.Name] = name
+		from[key] = name
 		all = append(all, m)
 	}
 	return all, found, nil
