@@ -117,7 +117,10 @@ type hint struct {
 func (l *Link) follow(c wire.ControlEnvelope) time.Duration {
 	l.spread.learn(wire.ReconnectBound.Clamp(c.Reconnect))
 	l.mu.Lock()
-	l.poll = wire.PollBound.Clamp(c.Poll)
+	if d := wire.PollBound.Clamp(c.Poll); d != l.poll {
+		l.poll = d
+		signal(l.pace)
+	}
 	l.blocked = c.Blocked
 	news := hint{true, c.Generation, hex.EncodeToString(c.Digest)}
 	was := l.hint

@@ -68,6 +68,9 @@ func (l *Link) fetchLoop(ctx context.Context) {
 		case <-l.fetch:
 			wait = minRetry
 		case <-retry.C:
+		case <-l.pace:
+			poll.Reset(l.untilPoll())
+			continue
 		case <-poll.C:
 			poll.Reset(l.untilPoll())
 			if !l.o.tune.has(onPoll) {

@@ -34,6 +34,7 @@ type Link struct {
 	fetch chan struct{} // there is a need to fetch
 	beat  chan struct{} // send a heartbeat now
 	check chan struct{} // look whether the last report is still stored
+	pace  chan struct{} // the time between polls is another
 
 	mu       sync.Mutex
 	nc       *nats.Conn    // nil while there is no connection
@@ -66,7 +67,7 @@ func New(o Options) (*Link, error) {
 	one := func() chan struct{} { return make(chan struct{}, 1) }
 	l := &Link{
 		o: o, opts: opts, spread: newSpread(o),
-		fetch: one(), beat: one(), check: one(),
+		fetch: one(), beat: one(), check: one(), pace: one(),
 		online: make(chan struct{}), waiting: map[string]context.CancelCauseFunc{}, denied: map[string]bool{},
 		poll: wire.PollBound.Default, refused: map[interpret.Code]bool{},
 	}
