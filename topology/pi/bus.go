@@ -131,6 +131,10 @@ func (b *bus) dial(ctx context.Context) (*link, error) {
 		systemd.Close()
 		return nil, topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot reach the system bus: %v", ctx.Err())
 	}
+	if _, err := os.Lstat("/run/systemd/system"); err != nil { // as sd_booted(3) does
+		systemd.Close()
+		return nil, topology.Faultf(topology.CodeUnavailable, "the device does not run systemd")
+	}
 	return &link{systemd, conns[0], conns[1], newRouter(conns[1])}, nil
 }
 
@@ -235,7 +239,7 @@ func busFault(verb, what string, err error) error {
 	case "org.freedesktop.DBus.Error.InvalidArgs", "org.freedesktop.systemd1.UnitGenerated",
 		"org.freedesktop.systemd1.NoIsolation", "org.freedesktop.systemd1.OnlyByDependency":
 		code = topology.CodeInvalid
-	case "org.freedesktop.DBus.Error.Timeout", "org.freedesktop.DBus.Error.NoReply":
+	case "org.freedesktop.DBus.Error.Timeout", "org.freedesktop.DBus.Error.TimedOut", "org.freedesktop.DBus.Error.NoReply":
 		code = topology.CodeTimeout
 	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner":
 		code = topology.CodeUnavailable

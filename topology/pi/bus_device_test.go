@@ -80,7 +80,7 @@ func TestSystemdAndBusRestart(t *testing.T) { // case 64
 			t.Fatal(err)
 		}
 	}
-	sh(t, "systemctl restart dbus.service")
+	sh(t, "systemctl restart dbus.service; systemctl try-restart systemd-hostnamed.service") // hostnamed hangs on without a bus
 	if st := state(t, s, "ct-reexec.service"); st.Active != "active" {
 		t.Errorf("after the bus restarted: %+v", st)
 	}
@@ -107,6 +107,16 @@ func TestHostname(t *testing.T) {
 		t.Errorf("the kernel says %q", got)
 	}
 	wantCode(t, h.SetHostname(t.Context(), "no good name!"), topology.CodeInvalid)
+}
+
+func TestNoHostnamed(t *testing.T) { // X29
+	const activation = "/usr/share/dbus-1/system-services/org.freedesktop.hostname1.service"
+	sh(t, "systemctl stop systemd-hostnamed.service; mv "+activation+" /tmp/; busctl call org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus ReloadConfig")
+	t.Cleanup(func() {
+		sh(t, "mv /tmp/org.freedesktop.hostname1.service "+activation+"; busctl call org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus ReloadConfig")
+	})
+	_, err := device(t).Host().Hostname(t.Context())
+	wantCode(t, err, topology.CodeUnavailable, "systemd-hostnamed")
 }
 
 func TestEvents(t *testing.T) { // H25, H62
@@ -163,7 +173,7 @@ func TestEvents(t *testing.T) { // H25, H62
 	expect("enabled by hand", "unit:ct-ev.service", "systemctl enable ct-ev.service 2>&1")
 	expect("container definition", "container:ct-ev", "mkdir -p /etc/containers/systemd; touch /etc/containers/systemd/ct-ev.container; rm /etc/containers/systemd/ct-ev.container")
 	expect("host name", "hostname", "hostnamectl hostname ct-ev-name")
-	sh(t, "systemctl restart dbus.service")
+	sh(t, "systemctl restart dbus.service; systemctl try-restart systemd-hostnamed.service") // hostnamed hangs on without a bus
 	expect("after the bus restarted", "unit:ct-ev.service", "systemctl start ct-ev.service; sleep 1.5; systemctl stop ct-ev.service")
 	stop()
 	wantCode(t, <-done, topology.CodeCanceled)

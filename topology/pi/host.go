@@ -18,8 +18,8 @@ const hostname1 = "org.freedesktop.hostname1"
 func (h *host) Hostname(ctx context.Context) (topology.HostState, error) {
 	var p properties
 	err := h.bus.do(ctx, func(ctx context.Context, l *link) error {
-		return l.calls.Object(hostname1, "/org/freedesktop/hostname1").
-			CallWithContext(ctx, "org.freedesktop.DBus.Properties.GetAll", 0, hostname1).Store(&p)
+		return installed(l.calls.Object(hostname1, "/org/freedesktop/hostname1").
+			CallWithContext(ctx, "org.freedesktop.DBus.Properties.GetAll", 0, hostname1).Store(&p))
 	})
 	if err != nil {
 		return topology.HostState{}, busFault("read", "the host name", err)
@@ -32,12 +32,20 @@ func (h *host) Hostname(ctx context.Context) (topology.HostState, error) {
 func (h *host) SetHostname(ctx context.Context, name string) error {
 	for _, method := range []string{".SetStaticHostname", ".SetHostname"} {
 		err := h.bus.do(ctx, func(ctx context.Context, l *link) error {
-			return l.calls.Object(hostname1, "/org/freedesktop/hostname1").
-				CallWithContext(ctx, hostname1+method, 0, name, false).Err
+			return installed(l.calls.Object(hostname1, "/org/freedesktop/hostname1").
+				CallWithContext(ctx, hostname1+method, 0, name, false).Err)
 		})
 		if err != nil {
 			return busFault("set", "the host name", err)
 		}
 	}
 	return h.files.flush("/etc/hostname")
+}
+
+// installed tells a device without hostnamed from one whose systemd is just restarting.
+func installed(err error) error {
+	if errorName(err) == "org.freedesktop.DBus.Error.ServiceUnknown" {
+		return topology.Faultf(topology.CodeUnavailable, "the device has no systemd-hostnamed, which keeps the host name")
+	}
+	return err
 }
