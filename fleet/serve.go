@@ -54,12 +54,20 @@ func (f *Fleet) Serve(ctx context.Context, o ServeOptions) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve: %w", err)
 	}
-	defer sub.Unsubscribe()
+	drained := make(chan struct{})
+	sub.SetClosedHandler(func(string) { close(drained) })
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { s.keepAlive(ctx) })
 	wg.Go(func() { s.followAll(ctx) })
 	<-ctx.Done()
+	// Heartbeats that have arrived are answered, and the next ones go to others.
+	if sub.Drain() == nil {
+		select {
+		case <-drained:
+		case <-time.After(time.Second):
+		}
+	}
 	return nil
 }
 
