@@ -86,7 +86,7 @@ func (g *gate) provenance(a interpret.Action, e store.Entry, owned bool) (author
 		return authority.Owned, nil
 	}
 	if m, _, ok := strings.Cut(string(a.FoundMark), "/"); ok {
-		if m != g.it.manifest.name && g.plan.has(m) {
+		if m != g.it.manifest.name && (g.plan.has(m) || !g.plan.intent.Assignment.Spec.Complete) {
 			return "", &interpret.Verdict{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
 				Message: fmt.Sprintf("it carries the mark of manifest %s", m)}
 		}

@@ -169,3 +169,17 @@ func (p *plan) overlapping(c score.Resource) []*item {
 	})
 	return out
 }
+
+// absentOwner returns a manifest that owns something that it claims and is not in the
+// plan. An incomplete assignment says nothing about it: it may well be there.
+func (p *plan) absentOwner(it *item, owner func(score.Resource) string) (string, score.Resource) {
+	if p.intent.Assignment.Spec.Complete {
+		return "", ""
+	}
+	for _, c := range it.claims {
+		if m := owner(c); m != "" && m != it.manifest.name && !p.has(m) {
+			return m, c
+		}
+	}
+	return "", ""
+}

@@ -170,6 +170,10 @@ func (p *pass) outcome(ctx context.Context, it *item) (st interpret.ScoreStatus,
 		return interpret.ScoreStatus{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
 			Message: fmt.Sprintf("%s is owned by score %q of manifest %q", res, w.score.ID, w.manifest.name)}, false, nil
 	}
+	if m, res := p.plan.absentOwner(it, p.owner); m != "" {
+		return interpret.ScoreStatus{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
+			Message: fmt.Sprintf("%s is owned by manifest %q, of which this one says nothing", res, m)}, false, nil
+	}
 	for _, need := range it.needs {
 		if !need.status.Converged() && !p.dry {
 			return interpret.ScoreStatus{Outcome: interpret.Waiting, Code: interpret.CodeDependency,
