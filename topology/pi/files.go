@@ -128,6 +128,7 @@ func readState(ctx context.Context, fd int, st *topology.FileState) error {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	s.hash.Reset()
+	expected := st.Size
 	st.Size = 0
 	for {
 		n, err := unix.Read(fd, s.buf)
@@ -142,6 +143,9 @@ func readState(ctx context.Context, fd int, st *topology.FileState) error {
 		}
 		st.Size += int64(n)
 		s.hash.Write(s.buf[:n])
+		if st.Size == expected && n < len(s.buf) {
+			break // all that there was, and a short read: nothing more has come
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
