@@ -72,7 +72,7 @@ func kinds(ctx context.Context, table *interpret.Table) []kindRow {
 		r := kindRow{Kind: k.Kind, Needs: k.Needs, Doc: k.Doc}
 		if slices.Contains(bound, k.Kind) {
 			st := table.Observe(ctx, interpret.Wish{Score: score.Score{ID: "sample", Spec: k.Sample}})
-			r.Available = st.Outcome != interpret.Unsupported
+			r.Available = st.Outcome != interpret.Unsupported && st.Outcome != interpret.Failed
 			if !r.Available {
 				r.Reason = strings.TrimPrefix(st.Message, "cannot observe: ")
 			}

@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -106,6 +107,8 @@ func (o *once) play(cmd *cobra.Command, confirm bool) (interpret.DeviceStatus, e
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", cmd.Root().Name(), err)
 	}
 	st, err := r.Apply(ctx, agent.Once(m))
+	// What other manifests own is not left over: this command knows nothing of them.
+	st.Orphans = slices.DeleteFunc(st.Orphans, func(o interpret.Orphan) bool { return o.Manifest != m.Metadata.Name })
 	if err != nil {
 		return st, fmt.Errorf("cannot keep the books: %w", err)
 	}

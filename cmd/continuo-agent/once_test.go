@@ -210,3 +210,27 @@ func TestApplyAfterAKill(t *testing.T) {
 		t.Errorf("left behind: %s", got)
 	}
 }
+
+// What another manifest owns is neither taken nor called left over; what this one does not name any more is.
+func TestApplyTwoManifests(t *testing.T) {
+	b := newBench(t)
+	if code, _, errs := b.apply(kiosk, "--confirm"); code != 0 {
+		t.Fatal(errs)
+	}
+	other := strings.Replace(head, "kiosk}", "other}", 1) + "  scores:\n    - {kind: file, id: x, spec: {path: /etc/x, content: x, mode: \"0644\"}}\n"
+	code, out, errs := b.apply(other, "--confirm")
+	if code != 0 || strings.Contains(out, "left over") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	code, out, errs = b.apply(kiosk[:strings.Index(kiosk, "    - kind: file\n      id: motd")], "--confirm")
+	if code != 0 || strings.Count(out, "left over") != 1 || !strings.Contains(out, "left over: file:/etc/motd, of score motd of manifest kiosk") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	code, out, _ = b.apply(strings.Replace(other, "/etc/x", "/etc/kiosk.conf", 1), "--confirm")
+	if code != 1 || !strings.Contains(out, "owned_by") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if got := b.files(); got != "/etc/kiosk.conf /etc/motd /etc/x" {
+		t.Errorf("files: %s", got)
+	}
+}

@@ -1,0 +1,154 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/continuo-fleet/continuo/internal/wire"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+func publicKey(t *testing.T) string {
+	t.Helper()
+	s, err := wire.NewSigner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := s.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return public
+}
+
+func good(t *testing.T) Config {
+	t.Helper()
+	return Config{APIVersion: score.APIVersion, Kind: Kind, Device: "pi-7", Servers: []string{"tls://nats.example.org:4222"},
+		Credentials: Credentials{Type: CredentialsNkey, File: "/etc/continuo/device.seed"},
+		Trust:       Trust{Documents: []string{publicKey(t)}, Control: []string{publicKey(t)}}}
+}
+
+// Every mistake is reported with its place, all of them at once, and none is forgiven: X19.
+func TestValidate(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Config)
+		want   string
+	}{
+		{"good", func(*Config) {}, ""},
+		{"version", func(c *Config) { c.APIVersion = "continuo/v2" }, `/apiVersion: apiVersion is "continuo/v2"`},
+		{"kind", func(c *Config) { c.Kind = "Manifest" }, `/kind: kind is "Manifest", want "AgentConfig"`},
+		{"device", func(c *Config) { c.Device = "pi.7" }, "/device: "},
+		{"site", func(c *Config) { c.Site = "*" }, "/site: "},
+		{"no server", func(c *Config) { c.Servers = nil }, "/servers: no server is given"},
+		{"empty server", func(c *Config) { c.Servers = []string{" "} }, "/servers/0: the server is empty"},
+		{"secret in a server", func(c *Config) { c.Servers = []string{"nats://a:b@h"} }, "/servers/0: a server must not hold a user or a password"},
+		{"unknown credentials", func(c *Config) { c.Credentials.Type = "zitadel-v9" }, `/credentials/type: unknown credentials type "zitadel-v9"`},
+		{"no credentials", func(c *Config) { c.Credentials = Credentials{} }, `/credentials/type: unknown credentials type ""`},
+		{"credentials without a file", func(c *Config) { c.Credentials.File = "" }, "/credentials/file: credentials of type nkey need a file"},
+		{"credentials by a relative path", func(c *Config) { c.Credentials.File = "seed" }, `/credentials/file: path "seed" must be absolute`},
+		{"a file for nothing", func(c *Config) { c.Credentials.Type = CredentialsNone }, "/credentials/file: credentials of type none have no file"},
+		{"half a certificate", func(c *Config) { c.TLS.Cert = "/c.pem" }, "/tls: cert and key go together"},
+		{"trusts nobody", func(c *Config) { c.Trust.Documents = nil }, "/trust/documents: no key is given"},
+		{"no key", func(c *Config) { c.Trust.Documents = []string{"SAKEEPTHISSECRET"} }, "/trust/documents/0: it is not the public key of a signer, which begins with A"},
+		{"key twice", func(c *Config) { c.Trust.Control = append(c.Trust.Control, c.Trust.Control[0]) }, "/trust/control/1: the key is listed twice"},
+		{"relative state", func(c *Config) { c.State = "state" }, `/state: path "state" must be absolute`},
+		{"relist of a nanosecond", func(c *Config) { c.Relist = 1 }, "/relist: relist must be at least 10s"},
+		{"several", func(c *Config) { c.Device, c.Servers = "", nil }, "\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := good(t)
+			tt.change(&c)
+			var got []string
+			for _, p := range c.Validate() {
+				got = append(got, p.String())
+			}
+			all := strings.Join(got, "\n")
+			if (tt.want == "") != (all == "") || !strings.Contains(all, tt.want) {
+				t.Errorf("got %q, want %q", all, tt.want)
+			}
+			if strings.Contains(all, "SECRET") {
+				t.Errorf("a secret is shown: %s", all)
+			}
+		})
+	}
+}
+
+func TestCheckFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "seed")
+	if err := os.WriteFile(file, []byte("SU"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := good(t)
+	c.Credentials.File = file
+	if err := c.CheckFiles(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(file, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CheckFiles(); err == nil || !strings.Contains(err.Error(), "its mode is 0640 and others may read it; run chmod 0600 "+file) {
+		t.Errorf("got %v", err)
+	}
+	c.Credentials.File = dir
+	if err := c.CheckFiles(); err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
+		t.Errorf("got %v", err)
+	}
+	c.Credentials.File = filepath.Join(dir, "none")
+	if err := c.CheckFiles(); err == nil || !strings.Contains(err.Error(), "it is not there") {
+		t.Errorf("got %v", err)
+	}
+	c.Credentials = Credentials{Type: CredentialsNone}
+	if err := c.CheckFiles(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A key is trusted for what it is listed under, and for nothing else.
+func TestKeysAreForOnePurpose(t *testing.T) {
+	signer, err := wire.NewSigner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := signer.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := good(t)
+	c.Trust.Documents = []string{public}
+	frame, err := wire.Seal(wire.Statement{Kind: wire.KindDevice, Audience: "main.pi-7", Generation: 1, Media: wire.MediaAssignment}, []byte("{}"), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := wire.Expect{Kind: wire.KindDevice, Audience: c.Identity().String()}
+	documents, err := c.DocumentKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wire.Verify(frame, documents, want); err != nil {
+		t.Error(err)
+	}
+	c.Trust.Control = []string{public}
+	control, err := c.ControlKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wire.Verify(frame, control, want); err == nil {
+		t.Error("a control key signs documents")
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c := good(t)
+	if c.StateDir() != DefaultState || c.Identity().String() != "main.pi-7" {
+		t.Errorf("got %s, %s", c.StateDir(), c.Identity())
+	}
+	c.State, c.Site = "/srv/state", "cabin"
+	if c.StateDir() != "/srv/state" || c.Identity().String() != "cabin.pi-7" {
+		t.Errorf("got %s, %s", c.StateDir(), c.Identity())
+	}
+}
