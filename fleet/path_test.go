@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"runtime"
 	"testing"
 	"time"
 
@@ -20,15 +21,25 @@ func TestFiveSteps(t *testing.T) {
 	begun := time.Now()
 
 	published := r.publish(manifest("kiosk", "pi-1", file("conf", "/etc/kiosk.conf", "url\n")))
-	t.Logf("1 written after %s: %+v", time.Since(begun), published)
+	t.Logf("1 written after %s", time.Since(begun))
 	if len(published) != 1 || published[0].Generation != 1 || !published[0].Written || published[0].Manifests[0] != (fleet.ManifestChange{Name: "kiosk", Action: fleet.Added, Generation: 1}) {
 		t.Errorf("got %+v", published)
 	}
+	for one.agent.Pulse().Generation != 1 {
+		runtime.Gosched()
+	}
+	t.Logf("2 accepted by the device after %s", time.Since(begun))
+	for !one.agent.Status().ConvergedAt(1) {
+		runtime.Gosched()
+	}
+	t.Logf("3 executed after %s", time.Since(begun))
 	s := r.wait(pi1, 1)
+	t.Logf("4 reported after %s, by the clock of the store", s.ReportedAt.Sub(begun))
 	t.Logf("5 read back after %s", time.Since(begun))
-	if s.Verdict != fleet.Converged || s.Status.Generation != 1 || s.Liveness != fleet.Live {
+	if s.Verdict != fleet.Converged || s.Status.Generation != 1 || s.Status.Device != "pi-1" {
 		t.Fatalf("got %+v", s)
 	}
+	r.until(pi1, "heard of", func(s fleet.DeviceState) bool { return s.Liveness == fleet.Live })
 	if content, _ := one.Read("/etc/kiosk.conf"); content != "url\n" {
 		t.Errorf("the device has %q", content)
 	}

@@ -268,3 +268,8 @@ func (u *unwilling) Offer(in agent.Intent) error {
 	}
 	return u.handler.Offer(in)
 }
+
+func asRefusal(err error) *agent.Refusal {
+	r, _ := errors.AsType[*agent.Refusal](err)
+	return r
+}
