@@ -20,7 +20,11 @@ func TestEachTriggerIsEnough(t *testing.T) {
 	s := newSite(t, box.Options{})
 	content := func(name string) { // publishes, and waits for the file
 		t.Helper()
+		before := s.clients()
 		s.converged(s.publish(file("conf", "/etc/kiosk/app.conf", name)))
+		if after := s.clients(); len(before) != 1 || len(after) != 1 || before[0].Cid != after[0].Cid {
+			t.Errorf("%s: it has connected again, and may have got it so", name)
+		}
 		if got := s.run("cat", "/etc/kiosk/app.conf"); got != name {
 			t.Errorf("%s: the file holds %q", name, got)
 		}
