@@ -150,6 +150,6 @@ func (o *once) show(cmd *cobra.Command, st interpret.DeviceStatus) error {
 // is bounded, and below the bound collecting is not worth its time.
 func frugal() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(100)
+		debug.SetGCPercent(70)
 	}
 }

@@ -328,3 +328,24 @@ func TestStatusOfAnIntent(t *testing.T) {
 		t.Errorf("with another key: exit %d: %s", code, out)
 	}
 }
+
+// How long reconnects are spread over lives on over restarts, and its loss is harmless.
+func TestWindow(t *testing.T) {
+	dir := t.TempDir()
+	if got := readWindow(dir); got != 0 {
+		t.Errorf("without a file: %s", got)
+	}
+	keepWindow(dir)(90 * time.Second)
+	if got := readWindow(dir); got != 90*time.Second {
+		t.Errorf("got %s", got)
+	}
+	for _, damaged := range []string{"", "1m30", "-5s", "\x00\x00"} {
+		if err := os.WriteFile(filepath.Join(dir, windowFile), []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := readWindow(dir); got != 0 {
+			t.Errorf("%q: %s", damaged, got)
+		}
+	}
+	keepWindow(filepath.Join(dir, "none"))(time.Second) // no directory, no harm
+}

@@ -82,7 +82,7 @@ func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *lo
 		CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key, Plaintext: c.TLS.Plaintext,
 		Keys: documents, ControlKeys: control,
 		Version: id.Version, Build: cli.ThisBuild().Commit, BootID: id.BootID, Instance: id.Instance,
-		Clock: trustedTime,
+		Window: readWindow(c.StateDir()), KeepWindow: keepWindow(c.StateDir()), Clock: trustedTime,
 	}
 	switch c.Credentials.Type {
 	case config.CredentialsNkey:
