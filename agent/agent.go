@@ -2,10 +2,7 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"path"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +39,8 @@ type Agent struct {
 	outbox   chan struct{}
 	progress chan struct{}
 
+	accepting sync.Mutex // one intent at a time
+
 	mu       sync.Mutex
 	plan     *plan
 	control  Control
@@ -68,8 +67,12 @@ func signal(c chan struct{}) {
 	}
 }
 
+// patience is how long the first pass may take before the agent connects all the same:
+// what makes it slow may need another intent.
+const patience = 30 * time.Second
+
 // Run works until ctx ends. First it makes true, from disk and without any network,
-// what was accepted last; only then it connects.
+// what was accepted last; then it connects.
 func (a *Agent) Run(ctx context.Context) {
 	a.load()
 	a.sweep()
@@ -78,20 +81,30 @@ func (a *Agent) Run(ctx context.Context) {
 	if a.Events != nil {
 		wg.Go(func() { a.watch(ctx) })
 	}
+	first := make(chan struct{})
+	if a.Link != nil {
+		wg.Go(func() {
+			select {
+			case <-first:
+			case <-time.After(patience):
+			case <-ctx.Done():
+				return
+			}
+			wg.Go(func() { a.deliver(ctx) })
+			a.Link.Run(ctx, a)
+		})
+	}
 	a.pass(ctx)
+	close(first)
 	if a.Supervisor != nil {
 		a.Supervisor.Ready()
 		defer a.Supervisor.Stopping()
 	}
-	if a.Link != nil && ctx.Err() == nil {
-		wg.Go(func() { a.Link.Run(ctx, a) })
-		wg.Go(func() { a.deliver(ctx) })
-	}
 	a.loop(ctx)
 }
 
-// eventGap is how long events are gathered before a pass. Events that lead to nothing
-// make it longer, so that noise costs little.
+// How long events are gathered before a pass. Events that lead to nothing make it
+// longer, so that noise costs little.
 const (
 	shortGap = 50 * time.Millisecond
 	longGap  = 30 * time.Second
@@ -153,210 +166,5 @@ func (a *Agent) untilRetry() time.Duration {
 	if at.IsZero() {
 		return 24 * time.Hour
 	}
-	return max(time.Until(at), 0)
-}
-
-// load takes the last accepted intent from the store, and says what the store lost.
-func (a *Agent) load() {
-	for _, f := range a.Recovered.Findings {
-		code := CodeRecovered
-		if f.Code == store.CodeNewer {
-			code = CodeNewerState
-		}
-		a.problem(code, f.String())
-	}
-	for _, in := range a.Recovered.Intents {
-		if in.Name != intentName {
-			continue
-		}
-		full, ok, err := a.Runner.Store.Intent(in.Name)
-		if err != nil || !ok {
-			a.problem(CodeRecovered, fmt.Sprintf("cannot read the last accepted intent: %v", err))
-			continue
-		}
-		opened, err := a.Open(full.Envelope)
-		if err != nil {
-			a.problem(CodeRecovered, fmt.Sprintf("the last accepted intent is not trusted any more: %v", err))
-			continue
-		}
-		a.mu.Lock()
-		a.plan = prepare(opened)
-		a.mu.Unlock()
-		signal(a.replan)
-		a.Log.WithField("generation", in.Generation).Info("intent loaded from disk")
-	}
-}
-
-// sweep removes temporary files that a killed agent left where it wrote.
-func (a *Agent) sweep() {
-	if a.Sweeper == nil {
-		return
-	}
-	seen := map[string]bool{}
-	var dirs []string
-	for _, e := range a.Runner.Store.Entries() {
-		if p, ok := strings.CutPrefix(e.Resource, "file:"); ok && !seen[path.Dir(p)] {
-			seen[path.Dir(p)] = true
-			dirs = append(dirs, path.Dir(p))
-		}
-	}
-	if err := a.Sweeper.SweepTemp(dirs); err != nil {
-		a.Log.WithError(err).Warn("cannot remove what a killed write left behind")
-	}
-}
-
-// pass plays the present plan once and tells whether it changed anything. While it is
-// under way the supervisor hears of its progress, readers see that it is running, and
-// a newer intent ends it early.
-func (a *Agent) pass(ctx context.Context) (changed bool) {
-	a.mu.Lock()
-	pl, control := a.plan, a.control
-	a.mu.Unlock()
-	a.checkStore()
-	if pl == nil {
-		a.publish(interpret.DeviceStatus{APIVersion: apiVersion, Kind: interpret.StatusKind, Phase: interpret.PhaseIdle, State: interpret.StateNoIntent})
-		return false
-	}
-	halt, over := make(chan struct{}), make(chan struct{})
-	var st interpret.DeviceStatus
-	var err error
-	go func() {
-		defer close(over)
-		p := pass{Runner: a.Runner, plan: pl, blocked: control.Blocked || a.Recovered.Newer, halt: halt}
-		st, err = p.run(ctx)
-	}()
-	a.attend(ctx, pl, halt, over)
-	if err != nil {
-		a.problem(CodeStore, err.Error())
-		a.Log.WithError(err).Error("cannot keep the books")
-	}
-	a.Runner.pace.forget(pl)
-	changed = a.log(st)
-	a.publish(st)
-	return changed
-}
-
-// attend waits for a pass to be over.
-func (a *Agent) attend(ctx context.Context, pl *plan, halt, over chan struct{}) {
-	running := time.NewTimer(300 * time.Millisecond)
-	defer running.Stop()
-	tick := time.NewTicker(cmpBeat(a.Beat))
-	defer tick.Stop()
-	last, halted := time.Now(), false
-	for {
-		select {
-		case <-over:
-			return
-		case <-a.progress:
-			last = time.Now()
-		case <-running.C:
-			a.publishRunning(pl)
-		case <-tick.C:
-			if a.Supervisor != nil && a.Beat > 0 && time.Since(last) < scoreTimeout+time.Minute {
-				a.Supervisor.Alive()
-			}
-		case <-ctx.Done():
-			if !halted {
-				close(halt)
-				halted = true
-			}
-			<-over
-			return
-		case <-a.wake:
-			if !halted && a.superseded(pl) {
-				close(halt)
-				halted = true
-			}
-			defer signal(a.wake)
-		}
-	}
-}
-
-func cmpBeat(d time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return time.Hour
-}
-
-func (a *Agent) superseded(pl *plan) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.plan != pl
-}
-
-// checkStore notices books that were removed or damaged while the agent runs.
-func (a *Agent) checkStore() {
-	s := a.Runner.Store
-	if err := s.Check(); err != nil {
-		if err := s.Repair(); err != nil {
-			a.problem(CodeStore, err.Error())
-		}
-	}
-	for _, f := range s.Findings() {
-		a.problem(CodeRecovered, f.String())
-		a.Runner.Uncertain = a.Runner.Uncertain || f.Lost
-		if f.Code == store.CodeRebuilt {
-			a.keepAgain()
-		}
-	}
-}
-
-// keepAgain puts the present intent into books that were made again from memory.
-func (a *Agent) keepAgain() {
-	a.mu.Lock()
-	pl := a.plan
-	a.mu.Unlock()
-	if pl == nil {
-		return
-	}
-	if err := a.accept(pl.intent); err != nil {
-		a.problem(CodeStore, err.Error())
-	}
-}
-
-// watch hurries the next pass when something changed outside.
-func (a *Agent) watch(ctx context.Context) {
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-			return
-		case <-a.replan:
-		}
-		a.watchPlan(ctx)
-	}
-}
-
-// watchPlan watches the resources of the present plan until there is another one.
-func (a *Agent) watchPlan(ctx context.Context) {
-	for ctx.Err() == nil {
-		a.mu.Lock()
-		pl := a.plan
-		a.mu.Unlock()
-		var res []topology.Resource
-		for r := range pl.claimed {
-			res = append(res, topology.Resource(r))
-		}
-		wctx, cancel := context.WithCancel(ctx)
-		failed := make(chan error, 1)
-		go func() { failed <- a.Events.Watch(wctx, res, func(topology.Resource) { signal(a.events) }) }()
-		select {
-		case <-a.replan:
-			cancel()
-			<-failed
-			continue
-		case err := <-failed:
-			cancel()
-			if ctx.Err() != nil {
-				return
-			}
-			a.problem(CodeWatch, fmt.Sprintf("cannot watch for changes; a full pass every %s finds them: %v", a.Relist, err))
-			signal(a.events) // what happened meanwhile
-		}
-		select {
-		case <-ctx.Done():
-		case <-a.replan:
-		case <-time.After(longGap):
-		}
-	}
+	return max(time.Until(at), shortGap)
 }

@@ -23,23 +23,28 @@ const (
 // so only after a pass in which every score converged; what it may not remove it
 // reports.
 func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interpret.Orphan, error) {
+	complete := p.plan.intent.Assignment.Spec.Complete
 	var orphans []store.Entry
 	owned := 0
 	for _, e := range p.Store.Entries() {
 		if len(e.Spec) > 0 {
 			owned++
 		}
-		if len(p.plan.claimed[score.Resource(e.Resource)]) == 0 {
+		switch {
+		case len(p.plan.claimed[score.Resource(e.Resource)]) > 0:
+		case p.plan.unread[topology.Mark(e.Manifest+"/"+e.Score)]: // it may well be wanted
+		case !complete && !p.plan.has(e.Manifest): // nothing is said about it
+		default:
 			orphans = append(orphans, e)
 		}
 	}
 	st.FoldDevice()
 	whole := st.State == interpret.StateConverged && !p.halted()
-	if whole && p.Uncertain { // everything was observed, and its marks are in the books again
-		defer func() { p.Uncertain = false }()
+	if whole && p.Uncertain && !p.blocked { // everything was observed, and its marks are in the books again
 		if err := p.Store.Repair(); err != nil {
 			return nil, err
 		}
+		defer func() { p.Uncertain = false }() // the next pass may collect
 	}
 	if len(orphans) == 0 {
 		return nil, nil
@@ -52,7 +57,7 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 	}
 	q := authority.Question{
 		Preset: score.Converge, Cause: interpret.CauseAbsent, Effect: interpret.Remove,
-		Partial: !p.plan.intent.Assignment.Spec.Complete || !whole, Uncertain: p.Uncertain, Blocked: p.blocked,
+		Partial: !complete || !whole, Uncertain: p.Uncertain, Blocked: p.blocked,
 		// an assignment without any score is what a failed template or an empty repository gives
 		Brake: removals > max(brakeRemovals, owned/brakeFraction) || p.plan.intent.Assignment.Spec.Scores == 0,
 	}
@@ -65,11 +70,14 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 		if err != nil {
 			return left, err
 		}
-		if !gone {
+		if gone {
+			p.removed = append(p.removed, o)
+		} else {
 			left = append(left, o)
 		}
+		p.progressed()
 	}
-	return left, p.releaseRest(orphans, left)
+	return p.releaseRest(orphans, left)
 }
 
 // removeOne undoes what e was made for, if q lets it.
@@ -94,20 +102,27 @@ func (p *pass) removeOne(ctx context.Context, e store.Entry, q authority.Questio
 	return o, st.Outcome == interpret.Changed, nil
 }
 
-// releaseRest gives up entries whose main entry is gone or now owned by a score that
-// does not claim them any more.
-func (p *pass) releaseRest(orphans []store.Entry, left []interpret.Orphan) error {
-	keep := map[string]bool{}
-	for _, o := range left {
-		keep[o.Manifest+"/"+string(o.Score)] = true
+// releaseRest gives up entries of scores that are still wanted and do not claim them any
+// more, such as a port. A file that such a score wrote is there, so it is reported.
+func (p *pass) releaseRest(orphans []store.Entry, left []interpret.Orphan) ([]interpret.Orphan, error) {
+	main := map[topology.Mark]bool{} // scores whose main entry is an orphan too: the rest goes with it
+	for _, e := range orphans {
+		if len(e.Spec) > 0 {
+			main[topology.Mark(e.Manifest+"/"+e.Score)] = true
+		}
 	}
 	var free []string
 	for _, e := range orphans {
-		if len(e.Spec) == 0 && !keep[e.Manifest+"/"+e.Score] && !strings.HasPrefix(e.Resource, "file:") {
+		switch {
+		case len(e.Spec) > 0 || main[topology.Mark(e.Manifest+"/"+e.Score)]:
+		case strings.HasPrefix(e.Resource, "file:"):
+			left = append(left, interpret.Orphan{Resource: score.Resource(e.Resource), Manifest: e.Manifest, Score: score.ID(e.Score), Code: interpret.CodeNotOwned,
+				Message: "its score does not write it any more, and still needs what it describes; remove it by hand, or name it in the score again"})
+		case !p.blocked:
 			free = append(free, e.Resource)
 		}
 	}
-	return p.Store.Release(free...)
+	return left, p.Store.Release(free...)
 }
 
 // removal is the gate in front of one removal.
@@ -121,7 +136,7 @@ type removal struct {
 
 func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdict, error) {
 	r.q.Provenance = authority.Owned
-	if r.entry.Provenance == store.Adopted {
+	if r.entry.Provenance == store.Adopted && a.Found { // what is gone need not be kept
 		r.q.Provenance = authority.Adopted
 	}
 	if m, _, ok := strings.Cut(string(a.FoundMark), "/"); ok && m != r.entry.Manifest && r.plan.has(m) {
@@ -133,7 +148,11 @@ func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdic
 	case authority.Pending:
 		return interpret.Verdict{Outcome: interpret.Pending, Code: CodeBrake, Message: d.Reason}, nil
 	default:
-		return interpret.Verdict{Outcome: interpret.Drifted, Code: interpret.CodeNotOwned, Message: d.Reason}, nil
+		code := interpret.CodeNotOwned
+		if r.q.Blocked {
+			code = interpret.CodeBlocked
+		}
+		return interpret.Verdict{Outcome: interpret.Drifted, Code: code, Message: d.Reason}, nil
 	}
 	var actions []store.Action
 	for _, e := range r.Store.ByScore(r.entry.Manifest, r.entry.Score) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/agent/store"
@@ -21,8 +20,14 @@ type gate struct {
 	plan    *plan
 	it      *item
 	blocked bool
+	renewed bool // a score that restarts this one has changed since its last try
 
-	admitted bool // Admit said yes
+	effort effort
+}
+
+// wish is what makes a try another one.
+func (g *gate) wish() string {
+	return fmt.Sprint(g.it.digest, " ", g.it.manifest.generation, " ", g.triggers())
 }
 
 // Verbs in the journal.
@@ -37,9 +42,9 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	if refusal != nil {
 		return *refusal, nil
 	}
-	if wait, last := g.pace.holds(g.it); wait > 0 {
-		return interpret.Verdict{Outcome: last.Outcome, Code: last.Code,
-			Message: fmt.Sprintf("%s; next try in %s", last.Message, wait.Round(time.Second))}, nil
+	if v, early := g.pace.holds(g.it.mark(), g.wish()); early {
+		g.effort = held
+		return v, nil
 	}
 	d := authority.Decide(authority.Question{
 		Preset: g.it.manifest.preset, Cause: a.Cause, Effect: a.Effect, Provenance: prov, Blocked: g.blocked,
@@ -69,15 +74,15 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 		}
 		return interpret.Verdict{}, err
 	}
-	g.admitted = true
+	g.effort = tried
 	return interpret.Verdict{
 		Allow: true, Authority: d.Authority, Backup: backup, Mark: g.it.mark(),
-		Retry: owned && entry.SpecDigest == g.it.digest && a.Cause != interpret.CauseDependency,
+		Retry: owned && entry.SpecDigest == g.it.digest && a.Cause != interpret.CauseDependency && !g.renewed,
 	}, nil
 }
 
-// provenance says whose the thing is. A mark of another manifest that is still there
-// is a conflict; the mark of one that is gone means that the thing moves.
+// provenance says whose the thing is. A mark of another manifest that may still claim
+// it is a conflict; the mark of one that does not means that the thing moves.
 func (g *gate) provenance(a interpret.Action, e store.Entry, owned bool) (authority.Provenance, *interpret.Verdict) {
 	if owned && e.Provenance == store.Adopted {
 		return authority.Adopted, nil
@@ -117,16 +122,19 @@ func ownedBy(e store.Entry) interpret.Verdict {
 }
 
 // backUp copies every foreign file that the score claims into the store. Content that
-// is too large to keep is not overwritten.
+// cannot be kept is not overwritten.
 func (g *gate) backUp(ctx context.Context) (name string, err error) {
 	const limit = 64 << 20
 	for _, c := range g.it.claims {
 		path, ok := strings.CutPrefix(string(c), "file:")
-		if !ok || g.Files == nil {
+		if !ok {
 			continue
 		}
 		if _, owned := g.Store.Owner(string(c)); owned {
 			continue
+		}
+		if g.Files == nil {
+			return "", topology.Faultf(topology.CodeForeign, "nobody can read %s", path)
 		}
 		st, err := g.Files.File(ctx, path)
 		if err != nil {
@@ -179,7 +187,7 @@ func (g *gate) Done(_ context.Context, _ interpret.Action, st interpret.ScoreSta
 				r.Triggers = g.settled()
 			}
 		case i == 0 && g.restarts():
-			r.Triggers = interrupted
+			r.Triggers = interrupted + g.triggers().String()
 		}
 		results = append(results, r)
 	}

@@ -3,8 +3,11 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
@@ -20,6 +23,8 @@ var _ Handler = (*Agent)(nil)
 
 // Offer is part of Handler.
 func (a *Agent) Offer(in Intent) error {
+	a.accepting.Lock()
+	defer a.accepting.Unlock()
 	a.mu.Lock()
 	known := a.plan != nil && a.plan.intent.Generation == in.Generation && a.plan.intent.Digest == in.Digest
 	a.mu.Unlock()
@@ -33,15 +38,38 @@ func (a *Agent) Offer(in Intent) error {
 		}
 		return err
 	}
+	a.follow(in, "intent accepted")
+	signal(a.wake)
+	return nil
+}
+
+// follow makes in the present plan. What was said about other documents holds no more.
+func (a *Agent) follow(in Intent, how string) {
 	pl := prepare(in)
 	a.mu.Lock()
 	a.plan = pl
-	a.problems = nil
+	a.problems = slices.DeleteFunc(a.problems, func(p interpret.Problem) bool { return !lasting[p.Code] })
 	a.mu.Unlock()
-	a.Log.WithFields(map[string]any{"generation": in.Generation, "digest": in.Digest}).Info("intent accepted")
 	signal(a.replan)
-	signal(a.wake)
-	return nil
+	log := a.Log.WithFields(logrus.Fields{"generation": in.Generation, "digest": in.Digest})
+	log.Info(how)
+	if names := extensions(in.Assignment); len(names) > 0 {
+		log.WithField("extensions", names).Info("the intent carries sections that this version does not act on")
+	}
+}
+
+// extensions names the sections of an assignment that are carried and not acted on.
+func extensions(as score.Assignment) []string {
+	names := map[string]bool{}
+	for name := range as.Extensions {
+		names[name] = true
+	}
+	for _, m := range as.Spec.Manifests {
+		for name := range m.Extensions {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // accept makes an intent durable, or refuses it.
@@ -72,6 +100,13 @@ func whole(as score.Assignment) string {
 		}
 		names[m.Metadata.Name] = true
 		n += len(m.Spec.Scores)
+		ids := map[score.ID]bool{}
+		for _, s := range m.Spec.Scores {
+			if ids[s.ID] {
+				return fmt.Sprintf("its manifest %q holds the score %q twice", m.Metadata.Name, s.ID)
+			}
+			ids[s.ID] = true
+		}
 	}
 	if as.APIVersion != score.APIVersion || as.Kind != score.AssignmentKind {
 		return fmt.Sprintf("it is a %q of %q, and this agent reads %q of %q", as.Kind, as.APIVersion, score.AssignmentKind, score.APIVersion)
@@ -92,6 +127,13 @@ func (a *Agent) Refused(code interpret.Code, message string) {
 
 // Resolved is part of Handler.
 func (a *Agent) Resolved(code interpret.Code) {
+	if a.resolve(code) {
+		a.republish()
+	}
+}
+
+// resolve takes back what was said under a code.
+func (a *Agent) resolve(code interpret.Code) bool {
 	a.mu.Lock()
 	n := len(a.problems)
 	a.problems = slices.DeleteFunc(a.problems, func(p interpret.Problem) bool { return p.Code == code })
@@ -99,24 +141,32 @@ func (a *Agent) Resolved(code interpret.Code) {
 	a.mu.Unlock()
 	if gone {
 		a.Log.WithField("code", code).Info("resolved")
-		a.republish()
 	}
+	return gone
 }
 
-// maxProblems bounds what a sender of rubbish can make a device say.
-const maxProblems = 20
+// Of each code no more problems than that are told: it bounds what a sender of rubbish
+// can make a device say, and leaves room for what else is wrong.
+const maxProblems = 5
+
+// lasting are the problems that a new intent does not end.
+var lasting = map[interpret.Code]bool{
+	CodeStore: true, CodeNewerState: true, CodeWatch: true,
+	CodeLink: true, CodeNotPermitted: true, CodeDuplicate: true, CodeShortened: true,
+}
 
 // problem notes something the agent has to say about itself, once.
 func (a *Agent) problem(code interpret.Code, message string) (fresh bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	n := 0
 	for _, p := range a.problems {
-		if p.Code == code && p.Message == message {
+		if p.Code != code {
+			continue
+		}
+		if n++; n == maxProblems || p.Message == message {
 			return false
 		}
-	}
-	if len(a.problems) >= maxProblems {
-		return false
 	}
 	a.problems = append(a.problems, interpret.Problem{Code: code, Message: message, Since: time.Now().UTC().Truncate(time.Second)})
 	return true
@@ -139,8 +189,8 @@ func (a *Agent) Pulse() Pulse {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := Pulse{Generation: a.status.Generation, Digest: a.status.Digest, State: a.status.State, Problems: len(a.problems)}
-	if a.plan != nil {
-		p.Generation, p.Digest = a.plan.intent.Generation, a.plan.intent.Digest
+	if a.plan != nil && (p.Generation != a.plan.intent.Generation || p.Digest != a.plan.intent.Digest) {
+		p.Generation, p.Digest, p.State = a.plan.intent.Generation, a.plan.intent.Digest, interpret.StateConverging
 	}
 	for _, m := range a.status.Manifests {
 		for _, s := range m.Scores {

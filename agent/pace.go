@@ -1,92 +1,139 @@
 package agent
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/topology"
 )
 
 // pace holds back scores that fail again and again with the same wish: the next try
 // comes after 1 s, 2 s, 4 s, … up to 5 min. A new wish is tried at once.
+//
+// It does the same with scores that somebody else changes again and again: a device
+// that fights wears out its disk and settles nothing.
 type pace struct {
-	mu     sync.Mutex
-	failed map[string]*failing // by mark
+	mu   sync.Mutex
+	past map[topology.Mark]*past
 }
 
-type failing struct {
-	digest string
-	times  int
-	next   time.Time
-	last   interpret.ScoreStatus
+// past is what came of the last tries of one wish.
+type past struct {
+	wish     string
+	failed   int                   // tries in a row
+	last     interpret.ScoreStatus // of the last of them
+	drifted  int                   // corrections in a row
+	changed  time.Time             // when the last of them was made
+	next     time.Time             // no try before it
+	awaiting bool                  // a pass is due at next
 }
 
 const (
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
+
+	freeCorrections = 5           // in a row, without a pause
+	quietFor        = time.Minute // ends the row, or twice the pause if that is longer
 )
 
-// holds says how long it has still to wait, and what happened last.
-func (p *pace) holds(it *item) (time.Duration, interpret.ScoreStatus) {
+// pause is how long to wait after the n-th time.
+func pause(n int) time.Duration { return min(firstRetry<<min(n-1, 16), lastRetry) }
+
+// holds says what to report instead of trying, if it is too early.
+func (p *pace) holds(mark topology.Mark, wish string) (interpret.Verdict, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f := p.failed[string(it.mark())]
-	if f == nil || f.digest != it.digest {
-		return 0, interpret.ScoreStatus{}
+	h := p.past[mark]
+	if h == nil || h.wish != wish || time.Until(h.next) <= 0 {
+		return interpret.Verdict{}, false
 	}
-	return time.Until(f.next), f.last
+	at := h.next.UTC().Format(time.TimeOnly) // the same in every pass until then: a report that says nothing new is not sent
+	if h.failed > 0 {
+		return interpret.Verdict{Outcome: h.last.Outcome, Code: h.last.Code, Message: fmt.Sprintf("%s; next try at %s UTC", h.last.Message, at)}, true
+	}
+	return interpret.Verdict{Outcome: interpret.Drifted, Code: interpret.CodeFlapping,
+		Message: fmt.Sprintf("somebody else changes it again and again, it was corrected %d times in a row; next time at %s UTC", h.drifted, at)}, true
 }
+
+// How a score was played in one pass.
+type effort int
+
+const (
+	looked effort = iota // nothing was tried
+	tried
+	held // by its pace
+)
 
 // note takes in what came of a score.
-func (p *pace) note(it *item, st interpret.ScoreStatus, tried bool) {
+func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e effort) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := string(it.mark())
-	if st.Outcome != interpret.Failed {
-		delete(p.failed, key)
+	h := p.past[mark]
+	if h == nil || h.wish != wish {
+		h = &past{wish: wish}
+	}
+	now := time.Now()
+	h.awaiting = e == held
+	switch {
+	case e == held:
+	case st.Outcome == interpret.Failed, e == tried && !st.Outcome.Converged():
+		h.failed++
+		h.last, h.next, h.awaiting = st, now.Add(pause(h.failed)), true
+	case st.Outcome == interpret.Changed && st.Cause == interpret.CauseDrift:
+		if h.failed = 0; h.over(now) {
+			h.drifted = 0
+		}
+		h.drifted++
+		h.changed, h.next = now, now
+		if n := h.drifted - freeCorrections; n > 0 {
+			h.next = now.Add(pause(n))
+		}
+	case st.Outcome == interpret.Unchanged && h.drifted > 0 && !h.over(now): // for how long?
+		h.failed = 0
+	default:
+		delete(p.past, mark)
 		return
 	}
-	f := p.failed[key]
-	if f == nil || f.digest != it.digest {
-		f = &failing{digest: it.digest}
-		if p.failed == nil {
-			p.failed = map[string]*failing{}
-		}
-		p.failed[key] = f
+	if p.past == nil {
+		p.past = map[topology.Mark]*past{}
 	}
-	if !tried && f.times > 0 {
-		return // held back, not tried
-	}
-	wait := min(firstRetry<<min(f.times, 16), lastRetry)
-	f.times++
-	f.next, f.last = time.Now().Add(wait), st
+	p.past[mark] = h
 }
 
-// next is when the first score that failed may be tried again; zero if none did.
+// over reports whether corrections made from now on are another row.
+func (h *past) over(now time.Time) bool {
+	return now.Sub(h.changed) > max(quietFor, 2*h.next.Sub(h.changed))
+}
+
+// unfulfilled reports whether a wish failed before it was ever true.
+func (p *pace) unfulfilled(mark topology.Mark, digest string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.past[mark]
+	return h != nil && h.failed > 0 && h.last.SpecDigest == digest && h.last.Cause == interpret.CauseIntent
+}
+
+// next is when the first score that is held back may be tried again; zero if none is.
 func (p *pace) next() (at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, f := range p.failed {
-		if at.IsZero() || f.next.Before(at) {
-			at = f.next
+	for _, h := range p.past {
+		if h.awaiting && (at.IsZero() || h.next.Before(at)) {
+			at = h.next
 		}
 	}
 	return at
 }
 
-// forget drops what is no longer in the plan.
-func (p *pace) forget(pl *plan) {
+// keep drops what is not in marks.
+func (p *pace) keep(marks map[topology.Mark]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	keep := map[string]bool{}
-	for _, m := range pl.manifests {
-		for _, it := range m.items {
-			keep[string(it.mark())] = true
-		}
-	}
-	for k := range p.failed {
-		if !keep[k] {
-			delete(p.failed, k)
+	for m := range p.past {
+		if !marks[m] {
+			delete(p.past, m)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -13,12 +14,15 @@ import (
 )
 
 // A plan is an intent made ready: ordered, with digests and claims. It is made once
-// per intent and never changed.
+// per intent and never changed, except that a pass keeps in its items what came of
+// them: passes over one plan come one after the other.
 type plan struct {
 	intent    Intent
 	manifests []plannedManifest // sorted by name
 	claimed   map[score.Resource][]*item
 	ports     map[score.Resource][]*item // those of claimed that are ports
+	marks     map[topology.Mark]bool     // of all items
+	unread    map[topology.Mark]bool     // of those whose claims are not known
 }
 
 type plannedManifest struct {
@@ -26,7 +30,6 @@ type plannedManifest struct {
 	generation uint64
 	preset     score.Preset
 	items      []*item // in order: needs first
-	invalid    []score.Problem
 }
 
 // An item is one score of a plan.
@@ -49,7 +52,10 @@ func (it *item) mark() topology.Mark {
 }
 
 func prepare(in Intent) *plan {
-	p := &plan{intent: in, claimed: map[score.Resource][]*item{}, ports: map[score.Resource][]*item{}}
+	p := &plan{
+		intent: in, claimed: map[score.Resource][]*item{}, ports: map[score.Resource][]*item{},
+		marks: map[topology.Mark]bool{}, unread: map[topology.Mark]bool{},
+	}
 	p.manifests = make([]plannedManifest, len(in.Assignment.Spec.Manifests))
 	for i, m := range in.Assignment.Spec.Manifests {
 		p.manifests[i] = plannedManifest{name: m.Metadata.Name, generation: m.Metadata.Generation, preset: m.Spec.Policy.Preset}
@@ -59,6 +65,10 @@ func prepare(in Intent) *plan {
 	for i := range p.manifests {
 		for _, it := range p.manifests[i].items {
 			it.manifest = &p.manifests[i]
+			p.marks[it.mark()] = true
+			if len(it.claims) == 0 {
+				p.unread[it.mark()] = true
+			}
 			for _, c := range it.claims {
 				p.claimed[c] = append(p.claimed[c], it)
 				if c.IsPort() {
@@ -81,8 +91,8 @@ func (pm *plannedManifest) plan(m score.Manifest) {
 	}
 	for _, s := range score.Order(m.Spec.Scores) {
 		it := &item{score: s}
-		byID[s.ID] = it
 		pm.items = append(pm.items, it)
+		byID[s.ID] = it
 		if _, opaque := s.Spec.(score.Opaque); opaque {
 			continue // Play says what is wrong with it
 		}
@@ -119,6 +129,17 @@ func (pm *plannedManifest) plan(m score.Manifest) {
 	}
 }
 
+// wanted reports whether the score that a mark names claims r, as far as the plan
+// tells: of scores that cannot be read, and of manifests that an incomplete assignment
+// does not name, nobody knows.
+func (p *plan) wanted(mark topology.Mark, r score.Resource) bool {
+	manifest, _, _ := strings.Cut(string(mark), "/")
+	if !p.has(manifest) {
+		return !p.intent.Assignment.Spec.Complete
+	}
+	return p.unread[mark] || slices.ContainsFunc(p.claimed[r], func(it *item) bool { return it.manifest.name == manifest })
+}
+
 func (p *plan) has(manifest string) bool {
 	for i := range p.manifests {
 		if p.manifests[i].name == manifest {
@@ -139,7 +160,7 @@ func winner(items []*item, owner string) *item {
 	return items[0]
 }
 
-// rival returns an item of another manifest that owns something that it claims.
+// rival returns an item that owns something that it claims.
 func (p *plan) rival(it *item, owner func(score.Resource) string) (*item, score.Resource) {
 	for _, c := range it.claims {
 		claimants := p.claimed[c] // in the order of their manifests' names
@@ -149,7 +170,7 @@ func (p *plan) rival(it *item, owner func(score.Resource) string) (*item, score.
 		if len(claimants) < 2 {
 			continue
 		}
-		if w := winner(claimants, owner(c)); w != it && w.manifest != it.manifest {
+		if w := winner(claimants, owner(c)); w != it {
 			return w, c
 		}
 	}

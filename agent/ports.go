@@ -85,6 +85,11 @@ const (
 	CodeLink         interpret.Code = "link"
 	CodeWatch        interpret.Code = "watch"
 	CodeBrake        interpret.Code = "brake"
+
+	// of links
+	CodeNotPermitted interpret.Code = "not_permitted"      // the server lets this device not do what it must
+	CodeDuplicate    interpret.Code = "duplicate_identity" // another agent reports under the name of this device
+	CodeShortened    interpret.Code = "report_shortened"   // the status was too large to be sent whole
 )
 
 // A Supervisor is told how the agent is; systemd is one.

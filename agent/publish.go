@@ -18,6 +18,11 @@ import (
 func (a *Agent) publish(st interpret.DeviceStatus) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.replace(st)
+}
+
+// replace is publish with the lock held.
+func (a *Agent) replace(st interpret.DeviceStatus) {
 	st.Device, st.Agent, st.Problems = a.Device, a.Identity, slices.Clone(a.problems)
 	if same(st, a.status) {
 		return
@@ -26,25 +31,28 @@ func (a *Agent) publish(st interpret.DeviceStatus) {
 	signal(a.outbox)
 }
 
+// republish publishes what is known already with the problems of now. Before the first
+// pass nothing is known.
 func (a *Agent) republish() {
 	a.mu.Lock()
-	st := a.status
-	a.mu.Unlock()
-	a.publish(st)
+	defer a.mu.Unlock()
+	if a.status.Kind != "" {
+		a.replace(a.status)
+	}
 }
 
 // publishRunning says that a pass of pl is under way.
 func (a *Agent) publishRunning(pl *plan) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	st := a.status
-	a.mu.Unlock()
-	if st.Generation == pl.intent.Generation {
+	if st.Generation == pl.intent.Generation && st.Digest == pl.intent.Digest {
 		return // a pass over what is known already is no news
 	}
 	st.APIVersion, st.Kind = apiVersion, interpret.StatusKind
 	st.Phase, st.State = interpret.PhaseRunning, interpret.StateConverging
 	st.Generation, st.Digest = pl.intent.Generation, pl.intent.Digest
-	a.publish(st)
+	a.replace(st)
 }
 
 // same compares two statuses without the times at which they were made.
@@ -54,13 +62,6 @@ func same(a, b interpret.DeviceStatus) bool {
 	x, errX := score.Encode(a)
 	y, errY := score.Encode(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
-}
-
-// Status returns the present status of the device.
-func (a *Agent) Status() interpret.DeviceStatus {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.status
 }
 
 // deliver hands the newest status to the link, again and again until it is stored.
@@ -92,40 +93,58 @@ func (a *Agent) deliver(ctx context.Context) {
 	}
 }
 
-// log writes one line for every score whose outcome is news, and tells whether the
-// pass changed anything.
-func (a *Agent) log(st interpret.DeviceStatus) (changed bool) {
+// log writes one line for every change, and for every score whose outcome is news. It
+// tells whether the pass changed anything.
+func (a *Agent) log(st interpret.DeviceStatus, removed []interpret.Orphan) (changed bool) {
+	a.mu.Lock()
+	last := a.status
+	a.mu.Unlock()
 	was := map[string]interpret.ScoreStatus{}
-	for _, m := range a.Status().Manifests {
+	for _, m := range last.Manifests {
 		for _, s := range m.Scores {
 			was[m.Name+"/"+string(s.ID)] = s
 		}
 	}
 	for _, m := range st.Manifests {
 		for _, s := range m.Scores {
+			before := was[m.Name+"/"+string(s.ID)]
+			news := before.Outcome != s.Outcome || before.Code != s.Code
 			changed = changed || s.Outcome == interpret.Changed
-			before, known := was[m.Name+"/"+string(s.ID)]
-			if known && before.Outcome == s.Outcome && before.Code == s.Code || s.Outcome == interpret.Unchanged {
-				continue
-			}
-			e := a.Log.WithFields(logrus.Fields{"manifest": m.Name, "score": s.ID, "kind": s.Kind, "outcome": s.Outcome, "generation": m.Generation})
-			if s.Code != "" {
-				e = e.WithField("code", s.Code)
-			}
-			if s.Outcome == interpret.Changed {
-				fields := make([]string, len(s.Changes))
-				for i, c := range s.Changes {
-					fields[i] = c.Field
-				}
-				e = e.WithFields(logrus.Fields{"cause": s.Cause, "fields": fields, "authority": s.Authority})
-			}
-			switch s.Outcome {
-			case interpret.Failed, interpret.Conflict, interpret.Refused:
-				e.Error(s.Message)
-			default:
-				e.Info(s.Message)
+			if s.Outcome == interpret.Changed || news && s.Outcome != interpret.Unchanged {
+				a.logScore(m, s)
 			}
 		}
 	}
-	return changed
+	for _, o := range removed {
+		a.orphan(o).WithField("cause", interpret.CauseAbsent).Info("removed")
+	}
+	for _, o := range st.Orphans {
+		if !slices.Contains(last.Orphans, o) {
+			a.orphan(o).WithField("code", o.Code).Warn("no longer wanted, and left: " + o.Message)
+		}
+	}
+	return changed || len(removed) > 0
+}
+
+func (a *Agent) logScore(m interpret.ManifestStatus, s interpret.ScoreStatus) {
+	e := a.Log.WithFields(logrus.Fields{"manifest": m.Name, "score": s.ID, "kind": s.Kind, "outcome": s.Outcome, "generation": m.Generation})
+	if s.Code != "" {
+		e = e.WithField("code", s.Code)
+	}
+	switch s.Outcome {
+	case interpret.Changed:
+		fields := make([]string, len(s.Changes))
+		for i, c := range s.Changes {
+			fields[i] = c.Field
+		}
+		e.WithFields(logrus.Fields{"cause": s.Cause, "fields": fields, "authority": s.Authority}).Info("changed")
+	case interpret.Failed, interpret.Conflict, interpret.Refused:
+		e.Error(s.Message)
+	default:
+		e.Info(s.Message)
+	}
+}
+
+func (a *Agent) orphan(o interpret.Orphan) *logrus.Entry {
+	return a.Log.WithFields(logrus.Fields{"resource": o.Resource, "manifest": o.Manifest, "score": o.Score})
 }

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,8 +31,8 @@ type Runner struct {
 
 	pace     pace
 	mu       sync.Mutex
-	previous map[string]interpret.ScoreStatus // by mark
-	progress func()                           // called when a score is over; may be nil
+	previous map[topology.Mark]interpret.ScoreStatus
+	progress func() // called when something of a pass is over; may be nil
 }
 
 // scoreTimeout bounds one score, image pulls included: a device that hangs must not
@@ -43,7 +45,9 @@ type pass struct {
 	plan    *plan
 	blocked bool
 	dry     bool
-	halt    <-chan struct{} // closed: finish what has begun, begin nothing more
+	halt    chan struct{} // closed: finish what has begun, begin nothing more; may be nil
+
+	removed []interpret.Orphan // what was collected
 }
 
 // run plays every score of the plan once and collects what is no longer wanted. The
@@ -86,6 +90,7 @@ func (p *pass) each(items []*item, f func(*item)) {
 		wg.Go(func() {
 			for it := range todo {
 				f(it)
+				p.progressed()
 			}
 		})
 	}
@@ -96,27 +101,49 @@ func (p *pass) each(items []*item, f func(*item)) {
 	wg.Wait()
 }
 
-// prefetch gets what new scores need from elsewhere, before anything is touched.
+// prefetch gets what new scores need from elsewhere, before anything is touched. It can
+// be given up at any time.
 func (p *pass) prefetch(ctx context.Context, items []*item) {
 	fresh := slices.DeleteFunc(slices.Clone(items), func(it *item) bool {
-		e, owned := (&gate{Runner: p.Runner, it: it}).primary()
-		return it.problem != "" || len(it.claims) == 0 || owned && e.SpecDigest == it.digest
+		e, owned := p.gate(it).primary()
+		w, _ := p.plan.rival(it, p.owner)
+		return it.problem != "" || len(it.claims) == 0 || owned && e.SpecDigest == it.digest || w != nil
 	})
+	if len(fresh) == 0 {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if p.halt != nil {
+		over := make(chan struct{})
+		defer close(over)
+		go func() {
+			select {
+			case <-p.halt:
+				cancel()
+			case <-over:
+			}
+		}()
+	}
 	p.each(fresh, func(it *item) {
-		if wait, _ := p.pace.holds(it); wait > 0 || p.halted() {
+		wish := p.gate(it).wish()
+		if _, early := p.pace.holds(it.mark(), wish); early || p.halted() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
 		defer cancel()
-		if err := p.Table.Prefetch(ctx, it.score); err != nil {
-			f := topology.FaultOf(err)
-			it.status = interpret.ScoreStatus{Outcome: interpret.Failed, Code: interpret.Code(f.Code), Message: "cannot fetch what it needs: " + f.Text}
-			if f.Code == topology.CodeUnavailable {
-				it.status.Outcome = interpret.Unsupported
-			}
-			p.pace.note(it, it.status, true)
+		st := p.Table.Prefetch(ctx, it.score)
+		if st.Outcome == "" || p.halted() {
+			return
 		}
+		it.status = st
+		p.pace.note(it.mark(), wish, st, tried)
 	})
+}
+
+// gate is the door in front of it.
+func (p *pass) gate(it *item) *gate {
+	return &gate{Runner: p.Runner, plan: p.plan, it: it, blocked: p.blocked}
 }
 
 func (p *pass) playAll(ctx context.Context, items []*item) error {
@@ -131,67 +158,76 @@ func (p *pass) playAll(ctx context.Context, items []*item) error {
 				first = err
 			}
 		}
-		if p.progress != nil {
-			p.progress()
-		}
 	})
 	return first
 }
 
+func (p *pass) progressed() {
+	if p.progress != nil {
+		p.progress()
+	}
+}
+
 // play plays one score, after those it needs.
 func (p *pass) play(ctx context.Context, it *item) error {
-	st, tried, err := p.outcome(ctx, it)
+	g := p.gate(it)
+	st, err := p.outcome(ctx, g)
 	st.ID, st.Kind, st.SpecDigest, st.ObservedGeneration = it.score.ID, it.score.Spec.Kind(), it.digest, it.manifest.generation
-	if e, owned := (&gate{Runner: p.Runner, it: it}).primary(); owned {
+	if e, owned := g.primary(); owned {
 		st.LastChangedGeneration = e.LastChanged
 	}
 	if err != nil {
-		st.Outcome, st.Code, st.Message = interpret.Failed, CodeStore, fmt.Sprintf("nothing was changed, because the books could not be kept: %v", err)
+		what := "nothing was changed, because the books could not be kept"
+		if g.effort == tried {
+			what = "it was played, and the books could not be kept"
+		}
+		st.Outcome, st.Code, st.Message = interpret.Failed, CodeStore, fmt.Sprintf("%s: %v", what, err)
 	}
 	if !p.dry {
-		p.pace.note(it, st, tried)
+		p.pace.note(it.mark(), g.wish(), st, g.effort)
 		p.remember(it, &st)
 	}
 	it.status = st
 	return err
 }
 
-func (p *pass) outcome(ctx context.Context, it *item) (st interpret.ScoreStatus, tried bool, err error) {
+func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, err error) {
+	it := g.it
 	for _, need := range it.needs {
 		<-need.done
 	}
 	if it.problem != "" {
-		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: it.invalidity, Message: it.problem}, false, nil
+		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: it.invalidity, Message: it.problem}, nil
 	}
-	if it.status.Outcome != "" { // prefetch failed
-		return it.status, false, nil
+	if it.status.Outcome != "" { // prefetch failed, and its pace knows
+		g.effort = held
+		return it.status, nil
 	}
 	if w, res := p.plan.rival(it, p.owner); w != nil {
 		return interpret.ScoreStatus{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
-			Message: fmt.Sprintf("%s is owned by score %q of manifest %q", res, w.score.ID, w.manifest.name)}, false, nil
+			Message: fmt.Sprintf("%s is owned by score %q of manifest %q", res, w.score.ID, w.manifest.name)}, nil
 	}
 	if m, res := p.plan.absentOwner(it, p.owner); m != "" {
 		return interpret.ScoreStatus{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
-			Message: fmt.Sprintf("%s is owned by manifest %q, of which this one says nothing", res, m)}, false, nil
+			Message: fmt.Sprintf("%s is owned by manifest %q, of which this one says nothing", res, m)}, nil
 	}
 	for _, need := range it.needs {
 		if !need.status.Converged() && !p.dry {
 			return interpret.ScoreStatus{Outcome: interpret.Waiting, Code: interpret.CodeDependency,
-				Message: fmt.Sprintf("it waits for score %q, which is %s", need.score.ID, word(need.status))}, false, nil
+				Message: fmt.Sprintf("it waits for score %q, which is %s", need.score.ID, word(need.status))}, nil
 		}
 	}
 	if p.halted() {
-		return interpret.ScoreStatus{Outcome: interpret.Waiting, Message: "a newer intent or a stop came first"}, false, nil
+		return interpret.ScoreStatus{Outcome: interpret.Waiting, Message: "a newer intent or a stop came first"}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
 	defer cancel()
-	g := &gate{Runner: p.Runner, plan: p.plan, it: it, blocked: p.blocked}
-	wish := interpret.Wish{Score: it.score, Cause: g.cause(), Restart: g.restart()}
+	wish := interpret.Wish{Score: it.score, Cause: g.cause()}
+	wish.Restart, g.renewed = g.restart()
 	if p.dry {
-		return p.Table.Observe(ctx, wish), false, nil
+		return p.Table.Observe(ctx, wish), nil
 	}
-	st, err = p.Table.Play(ctx, wish, g)
-	return st, g.admitted, err
+	return p.Table.Play(ctx, wish, g)
 }
 
 func word(st interpret.ScoreStatus) string {
@@ -215,9 +251,12 @@ func (p *pass) owner(r score.Resource) string {
 	return e.Manifest
 }
 
-// cause is why a difference is there: the wish is new, or reality moved.
+// cause is why a difference is there: the wish is new, or reality moved. A manifest
+// without a generation counts as changed by this device if it was ever played.
 func (g *gate) cause() interpret.Cause {
-	if e, owned := g.primary(); owned && e.SpecDigest == g.it.digest && e.LastChanged > 0 {
+	e, owned := g.primary()
+	applied := e.LastChanged > 0 || g.it.manifest.generation == 0 && e.Applied > 0
+	if owned && e.SpecDigest == g.it.digest && applied && !g.pace.unfulfilled(g.it.mark(), g.it.digest) {
 		return interpret.CauseDrift
 	}
 	return interpret.CauseIntent
@@ -228,7 +267,7 @@ func (g *gate) cause() interpret.Cause {
 func (r *Runner) remember(it *item, st *interpret.ScoreStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := string(it.mark())
+	key := it.mark()
 	was, known := r.previous[key]
 	st.Since = time.Now().UTC().Truncate(time.Second)
 	if known && was.Outcome == st.Outcome && was.Code == st.Code {
@@ -238,9 +277,17 @@ func (r *Runner) remember(it *item, st *interpret.ScoreStatus) {
 		st.Cause, st.Authority, st.Backup = was.Cause, was.Authority, was.Backup
 	}
 	if r.previous == nil {
-		r.previous = map[string]interpret.ScoreStatus{}
+		r.previous = map[topology.Mark]interpret.ScoreStatus{}
 	}
 	r.previous[key] = *st
+}
+
+// keep forgets what is no longer in pl.
+func (r *Runner) keep(pl *plan) {
+	r.pace.keep(pl.marks)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.previous, func(m topology.Mark, _ interpret.ScoreStatus) bool { return !pl.marks[m] })
 }
 
 // status puts together what the items say.
@@ -254,18 +301,8 @@ func (p *pass) status() interpret.DeviceStatus {
 		for _, it := range m.items {
 			ms.Scores = append(ms.Scores, it.status)
 		}
-		slices.SortFunc(ms.Scores, func(a, b interpret.ScoreStatus) int { return cmpID(a.ID, b.ID) })
+		slices.SortFunc(ms.Scores, func(a, b interpret.ScoreStatus) int { return cmp.Compare(a.ID, b.ID) })
 		st.Manifests = append(st.Manifests, ms)
 	}
 	return st
-}
-
-func cmpID(a, b score.ID) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

@@ -39,17 +39,18 @@ func (ts triggers) String() string {
 	return strings.Join(parts, " ")
 }
 
-func parseTriggers(s string) map[string]uint64 {
-	out := map[string]uint64{}
+func parseTriggers(s string) (last map[string]uint64, failed bool) {
+	s, failed = strings.CutPrefix(s, interrupted)
+	last = map[string]uint64{}
 	for part := range strings.FieldsSeq(s) {
 		id, n, _ := strings.Cut(part, "=")
-		out[id], _ = strconv.ParseUint(n, 10, 64)
+		last[id], _ = strconv.ParseUint(n, 10, 64)
 	}
-	return out
+	return last, failed
 }
 
-// Kept instead of triggers: interrupted if the last action on the score failed, quiet
-// if it was good and nothing else restarts the score.
+// Kept with triggers, or instead of them: interrupted before those of an action that
+// failed, quiet if nothing else restarts the score.
 const (
 	interrupted = "!"
 	quiet       = "-"
@@ -71,25 +72,29 @@ func (g *gate) restarts() bool {
 }
 
 // restart returns the change that restarts the score, if one of its triggers has
-// changed since it was applied last. A score that no books know counts its triggers
-// from nothing; one that only got a new trigger is not restarted for it.
+// changed since it was applied last; that is a new wish, too. A score that no books
+// know counts its triggers from nothing; one that only got a new trigger is not
+// restarted for it.
 //
 // A score whose last action did not come to its end is restarted too: what describes
 // it may be new and what runs may be old, and nobody could see that.
-func (g *gate) restart() *interpret.Change {
+func (g *gate) restart() (change *interpret.Change, renewed bool) {
 	if !g.restarts() {
-		return nil
+		return nil, false
+	}
+	because := func(have, want string) *interpret.Change {
+		return &interpret.Change{Field: interpret.FieldRestart, Have: have, Want: want, Effect: interpret.Disrupt}
 	}
 	e, owned := g.primary()
-	if owned && (e.Triggers == interrupted || g.Store.IsOpen(e.Resource)) {
-		return &interpret.Change{Field: interpret.FieldRestart, Have: "interrupted", Want: "restarted", Effect: interpret.Disrupt}
-	}
-	was := parseTriggers(e.Triggers)
+	was, failed := parseTriggers(e.Triggers)
 	for _, t := range g.triggers() {
 		before, known := was[t.id]
 		if (known || !owned) && before != t.applied {
-			return &interpret.Change{Field: interpret.FieldRestart, Have: "before " + t.id, Want: "after " + t.id, Effect: interpret.Disrupt}
+			return because("before "+t.id, "after "+t.id), true
 		}
 	}
-	return nil
+	if owned && (failed || g.Store.IsOpen(e.Resource)) {
+		return because("interrupted", "restarted"), false
+	}
+	return nil, false
 }

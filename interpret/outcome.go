@@ -26,7 +26,6 @@ type Code string
 
 // Codes that do not come from a topology.
 const (
-	CodeNone              Code = ""
 	CodeNotConverged      Code = "not_converged_after_apply" // Apply said yes, the device says no
 	CodeUnknownKind       Code = "unknown_kind"              // this agent knows no such kind
 	CodeUnreadable        Code = "unreadable_spec"           // this agent cannot read the spec
@@ -36,7 +35,7 @@ const (
 	CodeDependency        Code = "dependency"                // a score it needs has not converged
 	CodeBlocked           Code = "blocked"                   // the operator told the device to only observe
 	CodePanic             Code = "panic"                     // the interpreter crashed
-	CodePrefetch          Code = "prefetch"                  // something of the generation is not here yet
+	CodeFlapping          Code = "flapping"                  // it was made true again and again, and does not stay
 	CodeNotOwned          Code = "not_owned"                 // nothing is removed that the device cannot prove it owns
 )
 

@@ -3,7 +3,8 @@ package interpret
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
+	"runtime"
+	"strings"
 
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -65,19 +66,9 @@ type Wish struct {
 func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, err error) {
 	s := w.Score
 	st = ScoreStatus{ID: s.ID, Kind: s.Spec.Kind()}
-	defer func() {
-		if p := recover(); p != nil { // one kind that crashes fails its own scores only
-			st.end(Failed, CodePanic, fmt.Sprintf("interpreter of %s crashed: %v\n%s", st.Kind, p, bounded(debug.Stack())))
-		}
-	}()
-	b, ok := t.find(s, &st)
+	defer st.crashed()
+	b, obs, ok := t.look(ctx, s, &st)
 	if !ok {
-		return st, nil
-	}
-	obs, oerr := b.observe(ctx, s.Spec)
-	if oerr != nil {
-		st.observed(obs)
-		st.fault("cannot observe", oerr)
 		return st, nil
 	}
 	changes := b.diff(s.Spec, obs)
@@ -87,7 +78,6 @@ func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, er
 	if w.Restart != nil {
 		changes = append(changes, *w.Restart)
 	}
-	st.observed(obs)
 	if len(changes) == 0 {
 		st.Outcome = Unchanged
 		return st, gate.Holds(ctx, s, obs.OwnedBy())
@@ -140,35 +130,28 @@ func (b Binding) perform(ctx context.Context, s score.Score, task Task, st *Scor
 	st.Outcome = Changed
 }
 
-// Prefetch fetches what s needs from elsewhere, if its kind needs anything.
-func (t *Table) Prefetch(ctx context.Context, s score.Score) error {
-	b, ok := t.byKind[s.Spec.Kind()]
-	if !ok || b.prefetch == nil {
-		return nil
+// Prefetch fetches what s needs from elsewhere, if its kind needs anything. The outcome
+// is empty if nothing is missing.
+func (t *Table) Prefetch(ctx context.Context, s score.Score) (st ScoreStatus) {
+	st = ScoreStatus{ID: s.ID, Kind: s.Spec.Kind()}
+	defer st.crashed()
+	if b, ok := t.byKind[st.Kind]; ok && b.prefetch != nil {
+		if err := b.prefetch(ctx, s.Spec); err != nil {
+			st.fault("cannot fetch what it needs", err)
+		}
 	}
-	return b.prefetch(ctx, s.Spec)
+	return st
 }
 
 // Remove undoes a score that is no longer wanted, if the gate allows it. The outcome is
 // Changed if it is gone.
 func (t *Table) Remove(ctx context.Context, s score.Score, gate Gate) (st ScoreStatus, err error) {
 	st = ScoreStatus{ID: s.ID, Kind: s.Spec.Kind(), Cause: CauseAbsent}
-	defer func() {
-		if p := recover(); p != nil {
-			st.end(Failed, CodePanic, fmt.Sprintf("interpreter of %s crashed: %v\n%s", st.Kind, p, bounded(debug.Stack())))
-		}
-	}()
-	b, ok := t.find(s, &st)
+	defer st.crashed()
+	b, obs, ok := t.look(ctx, s, &st)
 	if !ok {
 		return st, nil
 	}
-	obs, oerr := b.observe(ctx, s.Spec)
-	if oerr != nil {
-		st.observed(obs)
-		st.fault("cannot observe", oerr)
-		return st, nil
-	}
-	st.observed(obs)
 	a := Action{Score: s, Cause: CauseAbsent, Effect: Remove, Found: obs.Exists(), FoundMark: obs.OwnedBy()}
 	v, err := gate.Admit(ctx, a)
 	if err != nil || !v.Allow {
@@ -181,6 +164,40 @@ func (t *Table) Remove(ctx context.Context, s score.Score, gate Gate) (st ScoreS
 		st.fault("cannot remove", err)
 	}
 	return st, gate.Done(ctx, a, st)
+}
+
+// crashed is deferred: one kind that crashes fails its own scores only.
+func (st *ScoreStatus) crashed() {
+	if p := recover(); p != nil {
+		st.end(Failed, CodePanic, fmt.Sprintf("interpreter of %s crashed: %.500s; this is a bug of the agent, at %s", st.Kind, fmt.Sprint(p), origin()))
+	}
+}
+
+// origin names the function that panicked. A whole stack is nothing for a status, and
+// differs every time.
+func origin() string {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, "runtime.") || !more {
+			return fmt.Sprintf("%s:%d", f.Function, f.Line)
+		}
+	}
+}
+
+// look finds the interpreter of s and what is there now, or says in st why it cannot.
+func (t *Table) look(ctx context.Context, s score.Score, st *ScoreStatus) (Binding, Observed, bool) {
+	b, ok := t.find(s, st)
+	if !ok {
+		return b, nil, false
+	}
+	obs, err := b.observe(ctx, s.Spec)
+	st.observed(obs)
+	if err != nil {
+		st.fault("cannot observe", err)
+	}
+	return b, obs, err == nil
 }
 
 func (t *Table) find(s score.Score, st *ScoreStatus) (Binding, bool) {
@@ -228,6 +245,3 @@ func (st *ScoreStatus) observed(o Observed) {
 	}
 	st.Observed = b
 }
-
-// bounded keeps a stack short enough for a status.
-func bounded(b []byte) []byte { return b[:min(len(b), 2048)] }

@@ -65,8 +65,8 @@ func TestEveryKind(t *testing.T) {
 				t.Fatalf("Observe has changed the device: %v", m)
 			}
 
-			if err := r.table.Prefetch(t.Context(), wish.Score); err != nil {
-				t.Fatal(err)
+			if st := r.table.Prefetch(t.Context(), wish.Score); st.Outcome != "" {
+				t.Fatal(st.Message)
 			}
 			r.want(r.play(k.Sample), interpret.Changed, "")
 			for range 10 { // cases 47, 161

@@ -238,13 +238,13 @@ func TestContainerKeepsRunning(t *testing.T) {
 			t.Errorf("got %+v", o)
 		}
 	}
-	if err := r.table.Prefetch(t.Context(), score.Score{ID: "x", Spec: c}); err == nil {
+	if st := r.table.Prefetch(t.Context(), score.Score{ID: "x", Spec: c}); st.Outcome != interpret.Failed || st.Code != interpret.Code(topology.CodeImage) {
 		t.Error("an image was fetched from a registry that is down")
 	}
 	r.Offline(false)
 	rec := r.Record()
-	if err := r.table.Prefetch(t.Context(), score.Score{ID: "x", Spec: c}); err != nil || !slices.Equal(ops(rec), []memory.Op{memory.OpEnsureImage}) {
-		t.Errorf("got %v, %v", err, ops(rec))
+	if st := r.table.Prefetch(t.Context(), score.Score{ID: "x", Spec: c}); st.Outcome != "" || !slices.Equal(ops(rec), []memory.Op{memory.OpEnsureImage}) {
+		t.Errorf("got %s, %v", st.Message, ops(rec))
 	}
 	// A tag that moved is not fetched again (77).
 	r.Publish(image, memory.Image{Digest: "sha256:moved"})

@@ -1,0 +1,174 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/interpret"
+)
+
+// load takes the last accepted intent from the store, and says what the store lost. An
+// intent that is not trusted any more gives no authority to anything, not even to
+// correct drift; what was made under it stays.
+func (a *Agent) load() {
+	defer func() { // when an intent no longer ends what is said about others
+		for _, f := range a.Recovered.Findings {
+			code := CodeRecovered
+			if f.Code == store.CodeNewer {
+				code = CodeNewerState
+			}
+			a.problem(code, f.String())
+		}
+	}()
+	for _, in := range a.Recovered.Intents {
+		if in.Name != intentName {
+			continue
+		}
+		full, ok, err := a.Runner.Store.Intent(in.Name)
+		if err != nil || !ok {
+			a.problem(CodeRecovered, fmt.Sprintf("cannot read the last accepted intent: %v", err))
+			continue
+		}
+		opened, err := a.Open(full.Envelope)
+		if err != nil {
+			a.problem(CodeRecovered, fmt.Sprintf("the last accepted intent is not trusted any more, so that this device changes nothing; publish it again with a key that the device trusts: %v", err))
+			continue
+		}
+		a.follow(opened, "intent loaded from disk")
+	}
+}
+
+// sweep removes temporary files that a killed agent left where it wrote.
+func (a *Agent) sweep() {
+	if a.Sweeper == nil {
+		return
+	}
+	seen := map[string]bool{}
+	var dirs []string
+	for _, e := range a.Runner.Store.Entries() {
+		if p, ok := strings.CutPrefix(e.Resource, "file:"); ok && !seen[path.Dir(p)] {
+			seen[path.Dir(p)] = true
+			dirs = append(dirs, path.Dir(p))
+		}
+	}
+	if err := a.Sweeper.SweepTemp(dirs); err != nil {
+		a.Log.WithError(err).Warn("cannot remove what a killed write left behind")
+	}
+}
+
+// pass plays the present plan once and tells whether it changed anything. While it is
+// under way the supervisor hears of its progress, readers see that it is running, and
+// a newer intent ends it early.
+func (a *Agent) pass(ctx context.Context) (changed bool) {
+	pl, control := a.present()
+	sound := a.checkStore()
+	if pl == nil {
+		a.publish(interpret.DeviceStatus{APIVersion: apiVersion, Kind: interpret.StatusKind, Phase: interpret.PhaseIdle, State: interpret.StateNoIntent})
+		return false
+	}
+	p := &pass{Runner: a.Runner, plan: pl, blocked: control.Blocked || a.Recovered.Newer, halt: make(chan struct{})}
+	over := make(chan struct{})
+	var st interpret.DeviceStatus
+	var err error
+	go func() {
+		defer close(over)
+		st, err = p.run(ctx)
+	}()
+	a.attend(ctx, p.halt, over, pl, control)
+	if err != nil {
+		a.problem(CodeStore, err.Error())
+		a.Log.WithError(err).Error("cannot keep the books")
+	} else if sound {
+		a.resolve(CodeStore)
+	}
+	a.Runner.keep(pl)
+	changed = a.log(st, p.removed)
+	a.publish(st)
+	return changed
+}
+
+// present is what the agent is to do now.
+func (a *Agent) present() (*plan, Control) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.plan, a.control
+}
+
+// attend waits for a pass to be over, and ends it early if it is no longer what the
+// agent is to do.
+func (a *Agent) attend(ctx context.Context, halt, over chan struct{}, pl *plan, control Control) {
+	running := time.NewTimer(300 * time.Millisecond)
+	defer running.Stop()
+	tick := time.NewTicker(cmp.Or(a.Beat, time.Hour))
+	defer tick.Stop()
+	last, halted := time.Now(), false
+	end := func() {
+		if !halted {
+			close(halt)
+		}
+		halted = true
+	}
+	for {
+		select {
+		case <-over:
+			return
+		case <-a.progress:
+			last = time.Now()
+		case <-running.C:
+			a.publishRunning(pl)
+		case <-tick.C:
+			if a.Supervisor != nil && a.Beat > 0 && time.Since(last) < scoreTimeout+time.Minute {
+				a.Supervisor.Alive()
+			}
+		case <-ctx.Done():
+			end()
+			<-over
+			return
+		case <-a.wake:
+			if nowPlan, now := a.present(); nowPlan != pl || now != control {
+				end()
+			}
+			defer signal(a.wake)
+		}
+	}
+}
+
+// checkStore notices books that were removed or damaged while the agent runs.
+func (a *Agent) checkStore() (sound bool) {
+	s := a.Runner.Store
+	sound = true
+	if err := s.Check(); err != nil {
+		if err := s.Repair(); err != nil {
+			a.problem(CodeStore, err.Error())
+			sound = false
+		}
+	}
+	for _, f := range s.Findings() {
+		a.problem(CodeRecovered, f.String())
+		a.Runner.Uncertain = a.Runner.Uncertain || f.Lost
+		if f.Code == store.CodeRebuilt {
+			sound = a.keepAgain() && sound
+		}
+	}
+	return sound
+}
+
+// keepAgain puts the present intent into books that were made again from memory.
+func (a *Agent) keepAgain() bool {
+	a.accepting.Lock()
+	defer a.accepting.Unlock()
+	pl, _ := a.present()
+	if pl == nil {
+		return true
+	}
+	if err := a.accept(pl.intent); err != nil {
+		a.problem(CodeStore, err.Error())
+		return false
+	}
+	return true
+}
