@@ -33,6 +33,15 @@ func CheckClass(name string) error { return CheckName("a class", name) }
 // A Device names one device of one site. Ids are unique within a site. The zero value names no device.
 type Device struct{ Site, ID string }
 
+// MarshalText gives "site.id", which is how a device appears in documents for programs.
+func (d Device) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText or a person writes.
+func (d *Device) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDevice(string(text))
+	return err
+}
+
 // ParseDevice reads "id" (of [DefaultSite]) or "site.id".
 func ParseDevice(s string) (Device, error) {
 	d := Device{DefaultSite, s}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -85,4 +86,20 @@ func mustPanic(t *testing.T, what string, f func()) {
 		}
 	}()
 	f()
+}
+
+// A device is one text in documents for programs.
+func TestDeviceText(t *testing.T) {
+	d := Device{Site: "cabin", ID: "pi-7"}
+	b, err := json.Marshal(map[Device]Device{d: d})
+	if err != nil || string(b) != `{"cabin.pi-7":"cabin.pi-7"}` {
+		t.Fatalf("got %s, %v", b, err)
+	}
+	var back map[Device]Device
+	if err := json.Unmarshal(b, &back); err != nil || back[d] != d {
+		t.Errorf("got %v, %v", back, err)
+	}
+	if err := json.Unmarshal([]byte(`{"*.pi":"pi"}`), &back); err == nil {
+		t.Error("a wildcard is a site")
+	}
 }
