@@ -88,12 +88,13 @@ func TestPublishAndStatus(t *testing.T) {
 	var o struct {
 		Counts  map[fleet.Verdict]int `json:"counts"`
 		Devices []struct {
+			Device  string        `json:"device"`
 			Verdict fleet.Verdict `json:"verdict"`
 			Desired uint64        `json:"desired"`
 		} `json:"devices"`
 	}
 	decode(t, step("json", 0, "status", "-o", "json"), &o)
-	if o.Counts[fleet.Converged] != 1 || len(o.Devices) != 1 || o.Devices[0].Desired != 1 {
+	if o.Counts[fleet.Converged] != 1 || len(o.Devices) != 1 || o.Devices[0].Desired != 1 || o.Devices[0].Device != "main.pi-1" {
 		t.Errorf("got %+v", o)
 	}
 	watch.until(t, " pi-1 converged generation 1 converged 1/1")
