@@ -60,40 +60,35 @@ type Decision struct {
 	Reason    string
 }
 
-// Decide answers q. The first rule that matches wins.
+// Decide answers q. The first rule that matches wins; what no rule knows does not
+// happen.
 func Decide(q Question) Decision {
 	absent := q.Cause == interpret.CauseAbsent
 	switch {
 	case q.ColdStart:
 		return Decision{Nothing, "", "no verified intent was ever seen"}
 	case q.Blocked:
-		return Decision{Report, "", "the operator told the device to only observe"}
+		return Decision{Report, "", "this device was told to only observe"}
 	case q.Provenance == Foreign && (absent || q.Effect == interpret.Remove || q.Effect == interpret.Destroy):
 		return Decision{Refuse, "", "it is foreign: adopt it first"}
-	case absent && (q.Partial || q.Uncertain || q.Provenance == Adopted || q.Effect != interpret.Remove):
+	case absent && (q.Partial || q.Uncertain || q.Provenance != Owned || q.Effect != interpret.Remove):
 		return Decision{Report, "", "absence alone does not remove it"}
 	case q.Preset != score.Converge:
 		return Decision{Pending, "", fmt.Sprintf("no standing authority under preset %q", q.Preset)}
 	case absent && q.Brake:
 		return Decision{Pending, "", "more would be removed at once than a device does by itself"}
-	case !absent && rank(q.Effect) >= rank(interpret.Remove):
-		return Decision{Pending, "", "destruction needs a signed approval"}
+	case absent || wish(q.Cause) && mends(q.Effect):
+		return Decision{Apply, "standing:" + string(q.Preset), ""}
 	}
-	return Decision{Apply, "standing:" + string(q.Preset), ""}
+	return Decision{Pending, "", "destruction needs a signed approval"}
 }
 
-// rank orders effects; what is unknown counts as the worst.
-func rank(e interpret.Effect) int {
-	switch e {
-	case interpret.Create:
-		return 1
-	case interpret.Mutate:
-		return 2
-	case interpret.Disrupt:
-		return 3
-	case interpret.Remove:
-		return 4
-	default:
-		return 5
-	}
+// wish reports whether a change is made because somebody wants what it leads to.
+func wish(c interpret.Cause) bool {
+	return c == interpret.CauseIntent || c == interpret.CauseDrift || c == interpret.CauseDependency
+}
+
+// mends reports whether nothing is lost by an effect. What is unknown counts as the worst.
+func mends(e interpret.Effect) bool {
+	return e == interpret.Create || e == interpret.Mutate || e == interpret.Disrupt
 }
