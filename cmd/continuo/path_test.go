@@ -48,6 +48,7 @@ func TestPublishAndStatus(t *testing.T) {
 	b := newBench(t)
 	stop := b.up("--device", "pi-1")
 	pi := b.device("pi-1")
+	manifestText := good
 	good := b.write("good.yaml", good)
 
 	watch, stopWatch := b.background("watch")
@@ -77,6 +78,8 @@ func TestPublishAndStatus(t *testing.T) {
 	step("publish the same once more", 0, "publish", good, "--confirm")
 	step("status of all", 0, "status")
 	step("status of one", 0, "status", "pi-1", "--wait")
+	less := b.write("less.yaml", strings.ReplaceAll(manifestText, "conf", "motd"))
+	step("preview of what is removed", 1, "publish", less)
 	step("status of an unknown device", 1, "status", "pi-9")
 	// The first heartbeat may have come before there was anybody to hear it, and the device may have looked once more
 	// and found nothing to change: all of that is right.

@@ -12,6 +12,7 @@ import (
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
 	"github.com/continuo-fleet/continuo/fleet"
 	"github.com/continuo-fleet/continuo/schemas"
+	"github.com/continuo-fleet/continuo/score"
 )
 
 func newPublish() *cobra.Command {
@@ -60,7 +61,11 @@ published if anything is wrong. Without --confirm it only shows what would chang
 			if wait && confirm {
 				return waitPublished(ctx, cmd, f, done, format)
 			}
-			return showPublished(cmd, done, confirm, format)
+			planned, err := withRemovals(ctx, f, manifests, done)
+			if err != nil {
+				return err
+			}
+			return showPublished(cmd, planned, confirm, format)
 		},
 	}
 	c.flags(cmd)
@@ -74,7 +79,68 @@ published if anything is wrong. Without --confirm it only shows what would chang
 	return cmd
 }
 
-func showPublished(cmd *cobra.Command, done []fleet.Publication, confirm bool, format show.Format) error {
+// A publication is what is published for one device, and what the device will take away
+// because of it.
+type publication struct {
+	fleet.Publication
+	// Removes are the scores that the device has and that its manifests no longer name.
+	Removes []removal `json:"removes,omitempty"`
+}
+
+// A removal is a score that is no longer named.
+type removal struct {
+	Manifest string     `json:"manifest"`
+	Score    score.ID   `json:"score"`
+	Kind     score.Kind `json:"kind"`
+}
+
+// withRemovals compares what devices reported last with what is published for them.
+func withRemovals(ctx context.Context, f *fleet.Fleet, manifests []score.Manifest, done []fleet.Publication) ([]publication, error) {
+	out := make([]publication, len(done))
+	devices := make([]fleet.Device, len(done))
+	for i, p := range done {
+		out[i].Publication, devices[i] = p, p.Device
+	}
+	if len(devices) == 0 {
+		return out, nil
+	}
+	states, err := f.Status(ctx, devices...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell what the devices have: %w", err)
+	}
+	for i, s := range states {
+		if s.Status == nil {
+			continue
+		}
+		for _, m := range manifests {
+			if m.Spec.Target.Device == s.Device.ID {
+				out[i].Removes = append(out[i].Removes, removals(m, s)...)
+			}
+		}
+	}
+	return out, nil
+}
+
+// removals are the scores of m that the device has and that m does not name.
+func removals(m score.Manifest, s fleet.DeviceState) (out []removal) {
+	named := map[score.ID]bool{}
+	for _, sc := range m.Spec.Scores {
+		named[sc.ID] = true
+	}
+	for _, had := range s.Status.Manifests {
+		if had.Name != m.Metadata.Name {
+			continue
+		}
+		for _, sc := range had.Scores {
+			if !named[sc.ID] {
+				out = append(out, removal{had.Name, sc.ID, sc.Kind})
+			}
+		}
+	}
+	return out
+}
+
+func showPublished(cmd *cobra.Command, done []publication, confirm bool, format show.Format) error {
 	changes := false
 	for _, p := range done {
 		changes = changes || p.Changes()
@@ -96,11 +162,16 @@ func showPublished(cmd *cobra.Command, done []fleet.Publication, confirm bool, f
 	return nil
 }
 
-func publications(w io.Writer, done []fleet.Publication) error {
+func publications(w io.Writer, done []publication) error {
 	t := show.NewTable("DEVICE", "GENERATION", "MANIFEST", "CHANGE")
 	for _, p := range done {
 		for _, m := range p.Manifests {
 			t.Row(name(p.Device), fmt.Sprint(p.Generation), show.Text(m.Name), string(m.Action))
+			for _, r := range p.Removes {
+				if r.Manifest == m.Name {
+					t.Note(fmt.Sprintf("no longer has %s (%s): the device removes it, unless another score claims the same", show.Text(string(r.Score)), show.Text(string(r.Kind))))
+				}
+			}
 		}
 	}
 	return t.Write(w)

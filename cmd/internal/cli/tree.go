@@ -12,6 +12,7 @@ import (
 // held in a golden file, so that none appears or goes unnoticed.
 func Tree(root *cobra.Command) string {
 	var b strings.Builder
+	root.InitDefaultCompletionCmd()
 	tree(&b, root)
 	return b.String()
 }
