@@ -29,7 +29,7 @@ func TestFiveSteps(t *testing.T) {
 		runtime.Gosched()
 	}
 	t.Logf("2 accepted by the device after %s", time.Since(begun))
-	for !one.agent.Status().ConvergedAt(1) {
+	for content := ""; content != "url\n"; content, _ = one.Read("/etc/kiosk.conf") {
 		runtime.Gosched()
 	}
 	t.Logf("3 executed after %s", time.Since(begun))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -198,16 +199,20 @@ func (f *Fleet) prepare(ctx context.Context, d Device, e edit, state DeviceState
 	if err != nil {
 		return pendingWrite{}, err
 	}
+	base := doc.assignment.Metadata.Generation
 	as, changes, err := merge(doc.assignment, e, state.Status)
 	if err != nil {
 		return pendingWrite{}, err
 	}
-	w := pendingWrite{Publication: Publication{Device: d, Generation: doc.assignment.Metadata.Generation, Manifests: changes}, base: doc}
+	w := pendingWrite{Publication: Publication{Device: d, Generation: base, Manifests: changes}, base: doc}
 	if !w.Changes() {
 		return w, nil
 	}
 	// Above everything that the device may have accepted already: the store can be younger than the device.
-	w.Generation = max(doc.assignment.Metadata.Generation, state.Reported()) + 1
+	if base == math.MaxUint64 {
+		return pendingWrite{}, fmt.Errorf("generation %d was signed for it with this key, and none is above that: a device that accepted it takes nothing any more; delete the key %s and enroll the device anew, with an empty state directory", base, wire.DeviceKey(d))
+	}
+	w.Generation = max(base, plausible(base, state.Reported())) + 1
 	as.APIVersion, as.Kind = score.APIVersion, score.AssignmentKind
 	as.Metadata.Name, as.Metadata.Generation = d.ID, w.Generation
 	as.Spec.Complete = true
@@ -225,9 +230,12 @@ func merge(as score.Assignment, e edit, status *interpret.DeviceStatus) (score.A
 	var changes []ManifestChange
 	for _, m := range e.put {
 		i := slices.IndexFunc(as.Spec.Manifests, func(o score.Manifest) bool { return o.Metadata.Name == m.Metadata.Name })
-		c := ManifestChange{Name: m.Metadata.Name, Action: Added, Generation: 1 + reported(status, m.Metadata.Name)}
+		c := ManifestChange{Name: m.Metadata.Name, Action: Added, Generation: 1 + plausible(as.Metadata.Generation, reported(status, m.Metadata.Name))}
 		if i >= 0 {
 			old := as.Spec.Manifests[i]
+			if old.Metadata.Generation == math.MaxUint64 {
+				return as, nil, fmt.Errorf("generation %d of manifest %q was signed with this key, and none is above that: remove it, and publish it under another name", old.Metadata.Generation, m.Metadata.Name)
+			}
 			c.Action, c.Generation = Replaced, max(c.Generation, old.Metadata.Generation+1)
 			equal, err := same(old, m)
 			if err != nil {
@@ -267,6 +275,19 @@ func same(a, b score.Manifest) (bool, error) {
 	}
 	y, err := score.Encode(b)
 	return bytes.Equal(x, y), err
+}
+
+// maxLead is how far ahead of what is stored a device is believed to be. A store that was lost, or came back from a
+// backup, is behind by less.
+const maxLead = 1 << 32
+
+// plausible is what a device says it holds, or 0 if nobody can have published that: what one device says must not use
+// up the generations that it, or its successor, still needs.
+func plausible(stored, said uint64) uint64 {
+	if said > stored && said-stored > maxLead {
+		return 0
+	}
+	return said
 }
 
 // reported is the generation under which a device knows a manifest.

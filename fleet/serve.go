@@ -28,6 +28,9 @@ type ServeOptions struct {
 	Notice func(error)
 }
 
+// shortest interval of a control service. Devices send at most every 5 s, whatever they are told.
+const shortest = 100 * time.Millisecond
+
 // queue shares the heartbeats among all control services.
 const queue = "control"
 
@@ -45,6 +48,9 @@ func (f *Fleet) Serve(ctx context.Context, o ServeOptions) error {
 	}
 	if o.Interval == 0 {
 		o.Interval = wire.DefaultInterval
+	}
+	if o.Interval < shortest {
+		return fmt.Errorf("cannot serve: an interval of %s would only keep the server busy: at least %s", o.Interval, shortest)
 	}
 	if o.Notice == nil {
 		o.Notice = func(error) {}

@@ -384,6 +384,13 @@ func TestServeRefusals(t *testing.T) {
 	if err := r.Serve(t.Context(), fleet.ServeOptions{Signer: r.keys.Control, Interval: time.Hour}); err == nil || !strings.Contains(err.Error(), "too few") {
 		t.Errorf("got %v", err)
 	}
+	for _, interval := range []time.Duration{-time.Second, 1, time.Millisecond} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // only a failing test serves so long
+		if err := r.Serve(ctx, fleet.ServeOptions{Signer: r.keys.Control, Interval: interval}); err == nil || !strings.Contains(err.Error(), "at least 100ms") {
+			t.Errorf("%s: got %v", interval, err)
+		}
+		cancel()
+	}
 }
 
 // A server without the streams of a fleet is told from an empty fleet.
