@@ -1,0 +1,94 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/continuo-fleet/continuo/agent/config"
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/internal/wire"
+	"github.com/continuo-fleet/continuo/schemas/source"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// What was accepted last can be looked at on the device, without a server and without a running agent.
+func TestStatusWithoutIntent(t *testing.T) {
+	b := newBench(t)
+	file := b.write("agent.yaml", minimal)
+	code, out, errs := b.run("", "status", "--config", file, "--root", b.root, "--state", b.dir+"/state")
+	if code != 1 || out != "device pi-7: nothing was accepted yet\n" || errs != "" {
+		t.Errorf("exit %d: %q %q", code, out, errs)
+	}
+}
+
+// What was accepted is verified as at the start of the agent, compared, and not touched.
+func TestStatusOfAnIntent(t *testing.T) {
+	b := newBench(t)
+	signer, err := wire.NewSigner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := signer.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, found := source.Manifest("m.yaml", []byte(kiosk))
+	if len(found) > 0 {
+		t.Fatal(found)
+	}
+	m.Metadata.Generation = 3
+	as := score.Assignment{APIVersion: score.APIVersion, Kind: score.AssignmentKind, Metadata: score.Metadata{Name: "pi-7", Generation: 3},
+		Spec: score.AssignmentSpec{Complete: true, Scores: 2, Manifests: []score.Manifest{m}}}
+	payload, err := score.Encode(as)
+	if err != nil {
+		t.Fatal(err)
+	}
+	envelope, err := wire.Seal(wire.Statement{Kind: wire.KindDevice, Audience: "main.pi-7", Generation: 3, Media: wire.MediaAssignment}, payload, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	books := b.open()
+	if err := books.Accept(store.Intent{Name: intentName, Generation: 3, Digest: "d", Envelope: envelope}); err != nil {
+		t.Fatal(err)
+	}
+	if err := books.Close(); err != nil {
+		t.Fatal(err)
+	}
+	trusting := b.write("agent.yaml", strings.Replace(minimal, "documents: [", "documents: ["+public+", ", 1))
+	state := filepath.Join(b.root, config.DefaultState)
+	code, out, errs := b.run("", "status", "--config", trusting, "--root", b.root, "--state", state)
+	if code != 1 || !strings.HasPrefix(out, "device pi-7, generation 3: drifted\n") || !strings.Contains(out, "2 scores: 2 drifted") || errs != "" {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	if b.files() != "" {
+		t.Errorf("status wrote %s", b.files())
+	}
+	code, out, _ = b.run("", "status", "--config", b.write("other.yaml", minimal), "--root", b.root, "--state", state)
+	if code != 1 || !strings.Contains(out, "is not trusted any more") {
+		t.Errorf("with another key: exit %d: %s", code, out)
+	}
+}
+
+// How long reconnects are spread over lives on over restarts, and its loss is harmless.
+func TestWindow(t *testing.T) {
+	dir := t.TempDir()
+	if got := readWindow(dir); got != 0 {
+		t.Errorf("without a file: %s", got)
+	}
+	keepWindow(dir)(90 * time.Second)
+	if got := readWindow(dir); got != 90*time.Second {
+		t.Errorf("got %s", got)
+	}
+	for _, damaged := range []string{"", "1m30", "-5s", "\x00\x00"} {
+		if err := os.WriteFile(filepath.Join(dir, windowFile), []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := readWindow(dir); got != 0 {
+			t.Errorf("%q: %s", damaged, got)
+		}
+	}
+	keepWindow(filepath.Join(dir, "none"))(time.Second) // no directory, no harm
+}
