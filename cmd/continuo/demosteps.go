@@ -160,4 +160,3 @@ func (d *demo) offline(ctx context.Context) error {
 	d.fact(d.disk.read("/etc/motd") == "Managed by Continuo.\n", "the file is back, from the agent's own disk and without any network")
 	return nil
 }
-
