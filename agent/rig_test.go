@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -133,6 +134,13 @@ func quiet() *logrus.Entry {
 	l := logrus.New()
 	l.SetOutput(io.Discard)
 	return logrus.NewEntry(l)
+}
+
+// recorded is a log that can be read.
+func recorded() (*logrus.Entry, *bytes.Buffer) {
+	l, b := logrus.New(), &bytes.Buffer{}
+	l.SetOutput(b)
+	return logrus.NewEntry(l), b
 }
 
 // fleetSide is a Link that only remembers.
