@@ -81,7 +81,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	}, nil
 }
 
-// provenance says whose the thing is. A mark of another manifest that may still claim
+// provenance says whose the thing is. A mark of another manifest that may still want
 // it is a conflict; the mark of one that does not means that the thing moves.
 func (g *gate) provenance(a interpret.Action, e store.Entry, owned bool) (authority.Provenance, *interpret.Verdict) {
 	if owned && e.Provenance == store.Adopted {
@@ -91,7 +91,7 @@ func (g *gate) provenance(a interpret.Action, e store.Entry, owned bool) (author
 		return authority.Owned, nil
 	}
 	if m, _, ok := strings.Cut(string(a.FoundMark), "/"); ok {
-		if m != g.it.manifest.name && (g.plan.has(m) || !g.plan.intent.Assignment.Spec.Complete) {
+		if m != g.it.manifest.name && g.plan.wanted(a.FoundMark, g.it.claims[0]) {
 			return "", &interpret.Verdict{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
 				Message: fmt.Sprintf("it carries the mark of manifest %s", m)}
 		}

@@ -1,0 +1,254 @@
+package agent_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
+	"github.com/continuo-fleet/continuo/topology/memory"
+)
+
+func files(n int) []score.Score {
+	out := make([]score.Score, n)
+	for i := range out {
+		id := score.ID(fmt.Sprintf("f%03d", i))
+		out[i] = file(id, "/srv/"+string(id), "x")
+	}
+	return out
+}
+
+// The brake holds above five removals and above one fifth of what is owned, whichever is more (cases 124).
+func TestBrakeBoundaries(t *testing.T) {
+	tests := []struct{ owned, left, orphans int }{
+		{6, 1, 0}, {7, 1, 6}, // five of six, six of seven
+		{30, 24, 0}, {30, 23, 7}, {29, 23, 6}, // one fifth of thirty is six
+		{6, 6, 0},
+	}
+	for _, tt := range tests {
+		r := newRig(t)
+		r.apply(intent(1, manifest("m", files(tt.owned)...)))
+		st := r.apply(intent(2, manifest("m", files(tt.left)...)))
+		if len(st.Orphans) != tt.orphans || len(r.dev.List("/srv")) != tt.left+tt.orphans {
+			t.Errorf("%d to %d: %d are left, want %d", tt.owned, tt.left, len(st.Orphans), tt.orphans)
+		}
+		for _, o := range st.Orphans {
+			if o.Code != agent.CodeBrake {
+				t.Errorf("%d to %d: %+v", tt.owned, tt.left, o)
+			}
+		}
+	}
+}
+
+// No score, one and five hundred (S26, H69).
+func TestSizes(t *testing.T) {
+	for _, n := range []int{0, 1, 500} {
+		r := newRig(t)
+		if n > 1 {
+			r.dev.Fail(memory.OpWriteFile, "file:/srv/f007", topology.Faultf(topology.CodeIO, "io"))
+		}
+		for g := range 2 {
+			st := r.apply(intent(uint64(g+1), manifest("m", files(n)...)))
+			if len(st.Manifests) != 1 || len(st.Manifests[0].Scores) != n {
+				t.Fatalf("%d scores: %d are reported", n, len(st.Manifests[0].Scores))
+			}
+			want := interpret.StateConverged
+			if n > 1 {
+				want = interpret.StatePartial
+			}
+			if st.State != want {
+				t.Errorf("%d scores: %s", n, st.State)
+			}
+			for i, s := range st.Manifests[0].Scores {
+				if s.ID != score.ID(fmt.Sprintf("f%03d", i)) || (s.Outcome == interpret.Failed) != (n > 1 && i == 7) {
+					t.Fatalf("score %d is %s, %s", i, s.ID, s.Outcome)
+				}
+			}
+		}
+	}
+}
+
+// What a score gives up while it lives on: a port is free for others at once, a unit file
+// stays and is reported until it is named again or its score goes.
+func TestPartsThatAScoreGivesUp(t *testing.T) {
+	web := func(ports ...score.Port) score.Score {
+		return score.Score{ID: "web", Spec: score.Container{Name: "web", Image: "localhost/app:1", Ports: ports}}
+	}
+	r := newRig(t)
+	r.apply(intent(1, manifest("m", web(score.Port{Host: 80, Container: 80}))))
+	st := r.apply(intent(2, manifest("m", web())))
+	if _, owned := r.store.Owner("port:tcp/80@*"); owned || len(st.Orphans) > 0 {
+		t.Errorf("the port is owned: %v, left: %v", owned, st.Orphans)
+	}
+
+	r = newRig(t)
+	brought := service("s", "s.service")
+	bare := score.Score{ID: "s", Spec: score.Service{Unit: "s.service", State: score.Running}}
+	r.apply(intent(1, manifest("m", brought)))
+	for range 2 {
+		st = r.apply(intent(2, manifest("m", bare)))
+		r.want(st, "m/s=unchanged")
+		if len(st.Orphans) != 1 || st.Orphans[0].Resource != "file:/etc/systemd/system/s.service" || st.Orphans[0].Code != interpret.CodeNotOwned {
+			t.Fatalf("left: %+v", st.Orphans)
+		}
+	}
+	if st = r.apply(intent(3, manifest("m", brought))); len(st.Orphans) > 0 {
+		t.Errorf("named again, and left: %+v", st.Orphans)
+	}
+	if _, ok := r.dev.Read("/etc/systemd/system/s.service"); !ok {
+		t.Error("the unit file is gone")
+	}
+}
+
+// What was there before is not removed, only reported; once somebody else has removed it, nobody speaks of it any more.
+func TestAdoptedThingsStay(t *testing.T) {
+	r := newRig(t)
+	r.dev.Put("/etc/motd", "precious")
+	r.apply(intent(1, manifest("m", file("motd", "/etc/motd", "ours"), file("b", "/etc/b", "1"))))
+	two := intent(2, manifest("m", file("b", "/etc/b", "1")))
+	for range 2 {
+		st := r.apply(two)
+		if c, ok := r.dev.Read("/etc/motd"); !ok || c != "ours" || len(st.Orphans) != 1 || st.Orphans[0].Code != interpret.CodeNotOwned {
+			t.Fatalf("content %q, %v, left %+v", c, ok, st.Orphans)
+		}
+	}
+	r.dev.Delete("/etc/motd")
+	if st := r.apply(two); len(st.Orphans) > 0 || len(r.store.Entries()) != 1 {
+		t.Errorf("left %+v, books %v", st.Orphans, r.store.Entries())
+	}
+}
+
+// A thing moves from one manifest to another and back, both of them stay (cases 126).
+func TestOwnershipMovesBothWays(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		r := newRig(t)
+		shared := file("x", "/etc/x", "1")
+		rest := map[string]score.Score{"a": file("a", "/etc/a", "1"), "b": file("b", "/etc/b", "1")}
+		r.apply(intent(1, manifest("a", shared, rest["a"]), manifest("b", rest["b"])))
+		for g, owner := range []string{"b", "a"} {
+			if lost {
+				for name := range r.disk.Files() {
+					if err := r.disk.Remove(name); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r.restart()
+			}
+			id := r.dev.Identity("/etc/x")
+			ms := []score.Manifest{manifest("a", rest["a"]), manifest("b", rest["b"])}
+			for i := range ms {
+				if ms[i].Metadata.Name == owner {
+					ms[i].Spec.Scores = append(ms[i].Spec.Scores, shared)
+				}
+			}
+			var st interpret.DeviceStatus
+			for range 2 {
+				st = r.apply(intent(uint64(g+2), ms...))
+			}
+			if st.State != interpret.StateConverged || len(st.Orphans) > 0 {
+				t.Errorf("lost %v, to %s: %s left %v", lost, owner, outcomes(st), st.Orphans)
+			}
+			if e, ok := r.store.Owner("file:/etc/x"); !lost && (!ok || e.Manifest != owner || r.dev.Identity("/etc/x") != id) {
+				t.Errorf("to %s: owned by %q, touched: %v", owner, e.Manifest, r.dev.Identity("/etc/x") != id)
+			}
+		}
+	}
+}
+
+// Books lost, and the mark of a manifest that is still there but wants the thing no longer: it moves, it is not stuck.
+func TestMarkOfAManifestThatGaveUp(t *testing.T) {
+	r := newRig(t)
+	r.apply(intent(1, manifest("a", file("a", "/etc/a", "1")), manifest("b", file("x", "/etc/x", "old"), file("b", "/etc/b", "1"))))
+	for name := range r.disk.Files() {
+		if err := r.disk.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.restart()
+	st := r.apply(intent(2, manifest("a", file("a", "/etc/a", "1"), file("x", "/etc/x", "new")), manifest("b", file("b", "/etc/b", "1"))))
+	r.want(st, "a/a=unchanged a/x=changed b/b=unchanged")
+	// One that cannot be read may still want it.
+	r = newRig(t)
+	r.apply(intent(1, manifest("b", file("x", "/etc/x", "old"))))
+	for name := range r.disk.Files() {
+		if err := r.disk.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.restart()
+	later := score.Score{ID: "x", Spec: score.Opaque{Of: "file", Raw: []byte(`{"acl":1}`), Why: `unknown field "acl"`, Path: "/acl"}}
+	st = r.apply(intent(2, manifest("a", file("x", "/etc/x", "new")), manifest("b", later)))
+	r.want(st, "a/x=conflict/owned_by b/x=unsupported/unreadable_spec")
+}
+
+// A score that this agent could read and now cannot is not an orphan: somebody wants it (S30).
+func TestUnreadableIsNotAbsent(t *testing.T) {
+	r := newRig(t)
+	r.apply(intent(1, manifest("m", file("x", "/etc/x", "1"))))
+	st := r.apply(intent(2, manifest("m", score.Score{ID: "x", Spec: score.Opaque{Of: "file", Raw: []byte(`{"acl":1}`), Why: `unknown field "acl"`, Path: "/acl"}})))
+	r.want(st, "m/x=unsupported/unreadable_spec")
+	if _, ok := r.dev.Read("/etc/x"); !ok || len(st.Orphans) > 0 {
+		t.Errorf("there: %v, left %v", ok, st.Orphans)
+	}
+}
+
+// Without a reader of files nothing foreign can be backed up, so nothing foreign is overwritten.
+func TestForeignWithoutBackup(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		set  func(*rig)
+	}{
+		{"no reader", func(r *rig) { r.runner.Files = nil }},
+		{"cannot be read", func(r *rig) {
+			r.dev.Fail(memory.OpContent, "file:/etc/motd", topology.Faultf(topology.CodeIO, "io"))
+		}},
+	} {
+		r := newRig(t)
+		r.dev.Put("/etc/motd", "precious")
+		tt.set(r)
+		st := r.apply(intent(1, manifest("m", file("motd", "/etc/motd", "ours"))))
+		s := st.Manifests[0].Scores[0]
+		if c, _ := r.dev.Read("/etc/motd"); c != "precious" || s.Outcome != interpret.Failed || !strings.Contains(s.Message, "cannot back up what is there") {
+			t.Errorf("%s: content %q, %s: %s", tt.name, c, s.Outcome, s.Message)
+		}
+	}
+	r := newRig(t) // a foreign unit file
+	r.dev.Put("/etc/systemd/system/s.service", "[Service]\nExecStart=/usr/bin/theirs\n")
+	st := r.apply(intent(1, manifest("m", service("s", "s.service"))))
+	name := st.Manifests[0].Scores[0].Backup
+	if _, content, err := r.store.ReadBackup(name); err != nil || !strings.Contains(string(content), "theirs") {
+		t.Errorf("backup %q holds %q, %v", name, content, err)
+	}
+}
+
+// Two scores of one manifest that claim one thing do not take turns, and one id twice is
+// no assignment at all: publishers refuse both, and a device must not believe them.
+func TestOneManifestClaimsTwice(t *testing.T) {
+	r := newRig(t)
+	in := intent(1, manifest("m", file("a", "/etc/x", "a"), file("b", "/etc/x", "b")))
+	r.want(r.apply(in), "m/a=changed m/b=conflict/owned_by")
+	r.want(r.apply(in), "m/a=unchanged m/b=conflict/owned_by")
+
+	a := agent.New(agent.Config{Runner: r.runner, Open: open, Log: quiet()})
+	var ref *agent.Refusal
+	err := a.Offer(intent(2, manifest("m", file("a", "/etc/x", "a"), file("a", "/etc/y", "b"))))
+	if !errors.As(err, &ref) || ref.Code != agent.CodeNotWhole || !strings.Contains(ref.Message, `holds the score "a" twice`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Scores that wait for each other are all refused; others go on, and nothing is collected meanwhile.
+func TestCycle(t *testing.T) {
+	r := newRig(t)
+	r.apply(intent(1, manifest("m", file("a", "/etc/a", "1"))))
+	st := r.apply(intent(2, manifest("m", file("a", "/etc/a", "1", "b"), file("b", "/etc/b", "1", "a")), manifest("n", file("c", "/etc/c", "1"))))
+	r.want(st, "m/a=refused/invalid_spec m/b=refused/invalid_spec n/c=changed")
+	if _, ok := r.dev.Read("/etc/a"); !ok || len(st.Orphans) > 0 {
+		t.Errorf("there: %v, left %v", ok, st.Orphans)
+	}
+	r.want(r.apply(intent(3, manifest("m", file("a", "/etc/a", "1", "gone")))), "m/a=refused/invalid_spec")
+}
