@@ -3,13 +3,12 @@
 package device
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/continuo-fleet/continuo/agent"
-	"github.com/continuo-fleet/continuo/fleet"
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/test/device/box"
 )
 
@@ -19,54 +18,52 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	s := online(t, box.Options{Size: "96M"})
 	big := func(word string) string { return strings.Repeat(word+"\n", 1<<20/(len(word)+1)) }
-	s.converged(s.publish(file("big", "/srv/big", big("old"))))
-	sum := s.run("sha256sum", "/srv/big")
+	s.run("mkdir", "/srv/small")
+	s.run("mount", "-t", "tmpfs", "-o", "size=1536k", "tmpfs", "/srv/small")
+	scores := func(word string) []score.Score {
+		return []score.Score{file("big", "/srv/big", big(word)), file("small", "/srv/small/big", big(word))}
+	}
+	s.converged(s.publish(scores("old")...))
+	sums := s.run("sha256sum", "/srv/big", "/srv/small/big")
 	pid := s.agentPID()
 
-	// There is space for the books, and none for the file.
-	s.sh("dd if=/dev/zero of=/fill bs=64k 2>/dev/null || :; truncate -s -640K /fill")
-	g := s.publish(file("big", "/srv/big", big("new")))
-	s.outcome(g, "big", interpret.Failed, "no_space")
-	s.whole(sum)
-	beats := s.in()
-	box.Until(t, patience, "a heartbeat", func() error { return more(s.in(), beats, 1) })
-	s.run("rm", "/fill")
+	// One disk has no space for a second copy, and the others have.
+	g := s.publish(scores("new")...)
+	s.outcome(g, "small", interpret.Failed, "no_space")
+	old := strings.Split(sums, "\n")[1]
+	if now := s.run("sha256sum", "/srv/small/big"); now != old {
+		t.Errorf("the file is %s, and was %s", now, old)
+	}
+	if left := s.run("ls", "-A", "/srv/small"); left != "big" {
+		t.Errorf("on the full disk are %s", left)
+	}
+	s.run("mount", "-o", "remount,size=8m", "/srv/small")
 	s.converged(g)
 
-	// There is no space at all: not even what was published can be kept.
-	sum = s.run("sha256sum", "/srv/big")
+	// The disk of the device has no space at all: not even what was published can be kept.
+	sums = s.run("sha256sum", "/srv/big", "/srv/small/big")
 	s.sh("dd if=/dev/zero of=/fill bs=64k 2>/dev/null || :; dd if=/dev/zero of=/fill2 bs=512 2>/dev/null || :")
-	g = s.publish(file("big", "/srv/big", big("newer")))
-	st := s.until("it says that nothing can be kept", func(st fleet.DeviceState) error {
-		for _, p := range st.Status.Problems {
-			if p.Code == agent.CodeStore {
-				return nil
-			}
-		}
-		if sc, ok := st.Score(manifestName, "big"); ok && sc.Outcome == interpret.Failed {
-			return nil
-		}
-		return fmt.Errorf("it reports %s, %v", st.Status.State, st.Status.Problems)
-	})
-	t.Logf("on a disk without any space: %s, %v", st.Status.State, st.Status.Problems)
-	s.whole(sum)
+	g = s.publish(scores("newer")...)
+	p := s.problem(agent.CodeStore)
+	t.Logf("on a disk without any space: %s", p.Message)
+	lines := s.logged("level=")
+	beats := s.in()
+	box.Until(t, patience, "two heartbeats", func() error { return more(s.in(), beats, 2) })
+	if n := s.logged("level=") - lines; n > 40 {
+		t.Errorf("it has logged %d lines meanwhile", n)
+	}
+	if now := s.run("sha256sum", "/srv/big", "/srv/small/big"); now != sums {
+		t.Errorf("the files are\n%s\nand were\n%s", now, sums)
+	}
 	s.run("rm", "/fill", "/fill2")
-	st = s.converged(g)
+	st := s.converged(g)
 	if now := s.agentPID(); now != pid {
 		t.Errorf("the agent is process %s, and was %s", now, pid)
 	}
-	t.Logf("and with space again: %s, %v", st.Status.State, st.Status.Problems)
-}
-
-// whole checks that the file holds what it held, and that no half of it lies about.
-func (s *site) whole(sum string) {
-	s.t.Helper()
-	if now := s.run("sha256sum", "/srv/big"); now != sum {
-		s.t.Errorf("the file is %s, and was %s", now, sum)
-	}
 	if left := s.temporary(); left != "" {
-		s.t.Errorf("left behind: %s", left)
+		t.Errorf("left behind: %s", left)
 	}
+	t.Logf("and with space again: %s, %v", st.Status.State, st.Status.Problems)
 }
 
 // A disk that turns read-only, as a dying card does, is reported; the agent goes on, and after a boot with a disk that

@@ -71,16 +71,21 @@ func TestDriftIsCorrectedByEvents(t *testing.T) {
 	}
 }
 
-// quiet waits until the agent has played everything that happened: its processor time stands still, for longer than it
-// watches a unit that it has started.
+// quiet waits until the agent has played everything that happened, units that it watches after their start included.
 func (s *site) quiet() {
 	s.t.Helper()
-	s.sh(`pid=$(systemctl show -P MainPID ` + agentUnit + `)
+	s.still(1300 * time.Millisecond)
+}
+
+// still waits until the processor time of the agent has stood still for so long.
+func (s *site) still(long time.Duration) {
+	s.t.Helper()
+	s.sh(fmt.Sprintf(`pid=$(systemctl show -P MainPID %s)
 		was= same=0 tries=0
-		until [ $same -ge 13 ] || [ $tries -ge 200 ]; do
-			now=$(cut -d' ' -f14,15 /proc/$pid/stat)
+		until [ $same -ge %d ] || [ $tries -ge 200 ]; do
+			now=$(cat /proc/$pid/task/*/schedstat | awk '{n += $1} END {printf "%%d", n / 5000000}')
 			if [ "$now" = "$was" ]; then same=$((same + 1)); else same=0; fi
 			was=$now tries=$((tries + 1))
 			sleep 0.1
-		done`)
+		done`, agentUnit, long/(100*time.Millisecond)))
 }

@@ -59,7 +59,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	s.converged(s.publish(version("b")...))
 	want["b"] = s.tree()
 
-	for round := range 6 {
+	for round := range 5 {
 		v := []string{"a", "b"}[round%2]
 		g := s.publish(version(v)...)
 		s.sh(fmt.Sprintf(`i=0; while [ $i -lt 5 ]; do

@@ -133,6 +133,6 @@ func (s *site) store(body []byte) {
 // quietly waits until the device has had time to take, and to report, what was pushed to it.
 func (s *site) quietly() fleet.DeviceState {
 	s.t.Helper()
-	s.quiet()
+	s.still(400 * time.Millisecond)
 	return s.state()
 }
