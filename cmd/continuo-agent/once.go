@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -74,7 +72,6 @@ func (o *once) stateDir() string {
 // play plays the manifest: on books that are kept if confirm is given, else on a copy of
 // them, so that planning writes nothing at all.
 func (o *once) play(cmd *cobra.Command, confirm bool) (interpret.DeviceStatus, error) {
-	frugal()
 	m, err := o.manifest(cmd)
 	if err != nil {
 		return interpret.DeviceStatus{}, err
@@ -144,12 +141,4 @@ func (o *once) show(cmd *cobra.Command, st interpret.DeviceStatus) error {
 		return cli.ErrDiffers
 	}
 	return nil
-}
-
-// frugal sets the garbage collector for a process that does one thing and ends: memory
-// is bounded, and below the bound collecting is not worth its time.
-func frugal() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(70)
-	}
 }

@@ -42,7 +42,6 @@ its report (continuo status DEVICE) and in its log (journalctl -u continuo-agent
 			if state != "" {
 				c.State = state
 			}
-			frugal()
 			st, err := lookAt(cmd, c)
 			if err != nil {
 				return err
