@@ -43,7 +43,11 @@ func TestMendedConfigurationFreesACrashLoop(t *testing.T) {
 	type wish = func(conf string) score.Manifest
 	for name, m := range map[string]wish{
 		"service": func(conf string) score.Manifest {
-			return manifest("m", file("conf", "/etc/app.conf", conf), service("app", "app.service", "conf"))
+			app := service("app", "app.service", "conf")
+			spec := app.Spec.(score.Service)
+			spec.UnitFile = "[Service]\nExecStart=/usr/bin/app\nRestart=always\n\n[Install]\nWantedBy=multi-user.target\n"
+			app.Spec = spec
+			return manifest("m", file("conf", "/etc/app.conf", conf), app)
 		},
 		"container": func(conf string) score.Manifest {
 			web := container("app", "app")
@@ -60,17 +64,18 @@ func TestMendedConfigurationFreesACrashLoop(t *testing.T) {
 				good, bad := m("good"), m("bad")
 				offer(t, h, intent(1, good))
 				time.Sleep(time.Minute)
-				limit := topology.Faultf(topology.CodeStartLimit, "started too often")
-				for _, op := range []memory.Op{memory.OpStart, memory.OpRestart, memory.OpRun, memory.OpRestartRun} {
-					r.dev.Fail(op, "", limit)
+				program := func(p memory.Program) {
+					r.dev.Program("/usr/bin/app", p)
+					r.dev.LoadImage("localhost/app:1", memory.Image{Program: p})
 				}
+				program(memory.Program{Exits: true, Status: 1})
 				offer(t, h, intent(2, bad))
 				time.Sleep(20 * time.Minute)
 				synctest.Wait()
 				if st := f.last(); outcomes(st) != "m/app=failed/start_limit m/conf=unchanged " {
 					t.Fatalf("%s: %s", name, outcomes(st))
 				}
-				r.dev.Heal()
+				program(memory.Program{})
 				if !sameGeneration {
 					good.Metadata.Generation = 3
 				}
