@@ -157,7 +157,6 @@ func (l *Link) connected(nc *nats.Conn) {
 	l.nc, l.hint = nc, hint{}
 	l.mu.Unlock()
 	l.h.Resolved(CodeLink)
-	l.report.forget()
 	if l.o.tune.has(onConnect) {
 		l.want(0)
 	}

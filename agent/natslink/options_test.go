@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/continuo-fleet/continuo/internal/natstest"
 	"github.com/continuo-fleet/continuo/internal/wire"
@@ -79,6 +80,23 @@ func TestOptions(t *testing.T) { // X20, cases 115
 				t.Error("the seed is in the message")
 			}
 		})
+	}
+}
+
+// The settings without which a fleet does not come back.
+func TestConnectOptions(t *testing.T) {
+	l, err := New(Options{Servers: []string{"nats://127.0.0.1:4222"}, Device: pi1, Instance: "i"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n nats.Options
+	for _, o := range l.opts {
+		if err := o(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n.MaxReconnect != -1 || !n.RetryOnFailedConnect || !n.IgnoreAuthErrorAbort || n.ReconnectBufSize != -1 || n.Timeout != 10*time.Second || n.InboxPrefix != "_INBOX.main.pi-1" {
+		t.Errorf("got %+v", n)
 	}
 }
 

@@ -71,6 +71,8 @@ func TestRefused(t *testing.T) {
 					t.Errorf("it was reported %d times", h.reports[tt.code])
 				}
 			})
+			r.put(tt.frame, nil) // what comes after a good one is news
+			h.until(t, "reported again", func() bool { return h.reports[tt.code] == 2 })
 		})
 	}
 }

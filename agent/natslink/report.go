@@ -26,9 +26,6 @@ type reporter struct {
 	wrote       bool   // something of this instance was stored
 	predecessor string // whose status was there before ours
 	foreign     error  // somebody else reports as this device: said once, then nothing is written any more
-
-	connections sync.Mutex
-	stale       bool
 }
 
 type identity struct {
@@ -41,13 +38,6 @@ const (
 	wrongLast = 10071 // the server's codes for a wrong last sequence; the second is also given to a writer that is right
 	falseLast = 10164
 )
-
-// forget makes the next report read back what is stored: there is another connection, and may be another store.
-func (r *reporter) forget() {
-	r.connections.Lock()
-	r.stale = true
-	r.connections.Unlock()
-}
 
 // Report is part of agent.Link. It waits for a connection.
 func (l *Link) Report(ctx context.Context, st interpret.DeviceStatus) error {
@@ -65,10 +55,7 @@ func (l *Link) Report(ctx context.Context, st interpret.DeviceStatus) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.body, r.own = body, identity{st.Agent.Instance, st.Agent.Sequence}
-	if r.known {
-		return l.store(ctx, false)
-	}
-	return l.store(ctx, true)
+	return l.store(ctx, !r.known)
 }
 
 // checkLoop makes sure that the last report is stored: a store can be lost and built again.
@@ -92,10 +79,6 @@ func (l *Link) checkLoop(ctx context.Context) {
 // store makes r.body the stored status. With look it first finds out what is stored. It is called with r.mu held.
 func (l *Link) store(ctx context.Context, look bool) error {
 	r := &l.report
-	r.connections.Lock()
-	look = look || r.stale
-	r.stale = false
-	r.connections.Unlock()
 	var last error
 	for i := range attempts {
 		if r.foreign != nil {

@@ -89,6 +89,35 @@ func TestLostAnswer(t *testing.T) {
 	})
 }
 
+// A connection that breaks while a report is under way ends the wait for its answer.
+func TestConnectionLostWhileReporting(t *testing.T) {
+	r := newRig(t)
+	p := newProxy(t, r.srv.URL)
+	o := r.options()
+	o.Servers = []string{p.url()}
+	o.tune.timeout = time.Hour
+	l, _, _ := r.run(o)
+	r.report(l, status("instance-1", 1))
+	sprung := p.deafen("PUB st.")
+	done := make(chan error, 1)
+	go func() { done <- l.Report(t.Context(), status("instance-1", 2)) }()
+	<-sprung
+	p.cut()
+	p.hear()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("a report without an answer is taken for stored")
+		}
+	case <-time.After(patience):
+		t.Fatal("it waits for an answer on a connection that is gone")
+	}
+	r.report(l, status("instance-1", 3))
+	if who, _ := r.sequence(); who != "instance-1/3" {
+		t.Errorf("stored is %s", who)
+	}
+}
+
 // A boot and a restart of the agent take over; of two agents at once the first one gives way, says so and changes
 // nothing any more (case 134).
 func TestTwoDevicesWithOneIdentity(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/internal/wire"
 )
 
@@ -152,6 +153,31 @@ func TestBehindAndAhead(t *testing.T) {
 		r.beats(5)
 		if n := p.count("get.d."); n != 1 {
 			t.Errorf("%d fetches", n)
+		}
+	})
+	t.Run("restored from a backup", func(t *testing.T) { // case 132
+		r := newRig(t)
+		p := newProxy(t, r.srv.URL)
+		o := r.options()
+		o.Servers = []string{p.url()}
+		o.tune.off = allTriggers &^ onHeartbeat
+		c := r.publish(42)
+		say := make(chan wire.ControlEnvelope, 1)
+		r.answer(func(wire.Heartbeat) *wire.ControlEnvelope {
+			select {
+			case c = <-say:
+			default:
+			}
+			e := c
+			return &e
+		})
+		_, h, _ := r.run(o)
+		h.generation(t, 42)
+		say <- r.publish(37)
+		h.has(t, agent.CodeRegressed)
+		r.beats(20)
+		if n := p.count("get.d."); n != 2 || h.Pulse().Generation != 42 {
+			t.Errorf("%d fetches, at generation %d", n, h.Pulse().Generation)
 		}
 	})
 }
