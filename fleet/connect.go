@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -76,7 +77,16 @@ func Connect(ctx context.Context, o Options) (*Fleet, error) {
 }
 
 func advice(err error) string {
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var host x509.HostnameError
 	switch {
+	case errors.As(err, &host):
+		return "its certificate is for another name: name the server as its certificate does"
+	case errors.As(err, &unknown):
+		return "--tlsca names the file of who signed its certificate"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "its certificate must be renewed, or the clock of this machine is wrong"
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrNkeysNotSupported):
 		return "the server does not know these credentials: choose others with --creds, --nkey or --context"
 	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout):

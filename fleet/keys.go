@@ -66,14 +66,23 @@ func keySet(kind wire.Kind, public []string) (KeySet, error) {
 	return wire.NewKeySet(0, keys...)
 }
 
+// maxKeyFile is far more than a seed and the space around it.
+const maxKeyFile = 4 << 10
+
 // LoadKey reads the seed of a key from a file that nobody else may read.
 func LoadKey(path string) (nkeys.KeyPair, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read a key: %w", err)
 	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("cannot use the key in %s: it is not a regular file", path)
+	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("cannot use the key in %s: others may read it (mode %#o): chmod 600 %[1]s, and replace the key if others could have", path, info.Mode().Perm())
+	}
+	if info.Size() > maxKeyFile {
+		return nil, fmt.Errorf("cannot use the key in %s: a file of %d bytes holds no seed", path, info.Size())
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -1,8 +1,11 @@
 package fleet
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,6 +32,10 @@ type Options struct {
 	CA          string // PEM file of the server's CA
 	InboxPrefix string
 
+	// ServerCert is a PEM file with the certificate that the server must have, whatever its name and whoever signed it:
+	// for a server whose certificate is at hand. No other is accepted then, and CA counts for nothing.
+	ServerCert string
+
 	// Getenv is os.Getenv when nil.
 	Getenv func(string) string
 	// ConfigDir is the directory of the NATS CLI. Empty means $XDG_CONFIG_HOME/nats, or ~/.config/nats.
@@ -37,7 +44,7 @@ type Options struct {
 
 // settings are options after everything was looked up.
 type settings struct {
-	url, creds, nkey, user, password, token, cert, key, ca, inboxPrefix, jwt, seed string
+	url, creds, nkey, user, password, token, cert, key, ca, inboxPrefix, jwt, seed, serverCert string
 }
 
 // natsContext is the part of a context file that is used.
@@ -76,7 +83,7 @@ func (o Options) resolve() (settings, error) {
 		key:         cmp.Or(o.Key, getenv("NATS_KEY"), c.Key),
 		ca:          cmp.Or(o.CA, getenv("NATS_CA"), c.CA),
 		inboxPrefix: cmp.Or(o.InboxPrefix, getenv("NATS_INBOX_PREFIX"), c.InboxPrefix),
-		jwt:         c.UserJWT, seed: c.UserSeed,
+		jwt:         c.UserJWT, seed: c.UserSeed, serverCert: o.ServerCert,
 	}
 	// A key that was named here is meant, whatever else a context holds.
 	switch {
@@ -158,7 +165,14 @@ func (s settings) connectOptions() ([]nats.Option, error) {
 	case s.user != "":
 		opts = append(opts, nats.UserInfo(s.user, s.password))
 	}
-	if s.ca != "" {
+	switch {
+	case s.serverCert != "":
+		only, err := onlyCert(s.serverCert)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, nats.Secure(only))
+	case s.ca != "":
 		opts = append(opts, nats.RootCAs(s.ca))
 	}
 	if s.cert != "" || s.key != "" {
@@ -168,6 +182,28 @@ func (s settings) connectOptions() ([]nats.Option, error) {
 		opts = append(opts, nats.CustomInboxPrefix(s.inboxPrefix))
 	}
 	return opts, nil
+}
+
+// onlyCert accepts a server that proves to have the first certificate in a PEM file, and no other.
+func onlyCert(file string) (*tls.Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the certificate of the server: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, fmt.Errorf("cannot read the certificate of the server: there is none in %s", file)
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, // instead: the very certificate
+		VerifyConnection: func(c tls.ConnectionState) error {
+			if len(c.PeerCertificates) == 0 || !bytes.Equal(c.PeerCertificates[0].Raw, block.Bytes) {
+				return fmt.Errorf("the server has another certificate than the one in %s", file)
+			}
+			return nil
+		},
+	}, nil
 }
 
 // shown is the URL for people: without a password in it.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -135,6 +136,24 @@ func TestKeys(t *testing.T) {
 	}
 	if b, err := os.ReadFile(file); err != nil || string(b) != "nonsense" {
 		t.Error("a damaged key was replaced")
+	}
+	// What is no file is not read: a pipe would never end.
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadKey(pipe); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a pipe: %v", err)
+	}
+	huge := filepath.Join(t.TempDir(), "huge")
+	if err := os.WriteFile(huge, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(huge, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadKey(huge); err == nil || !strings.Contains(err.Error(), "holds no seed") {
+		t.Errorf("a file of a terabyte: %v", err)
 	}
 	// A key of one kind is not trusted for the other.
 	set, err := ControlKeys(o1)

@@ -81,7 +81,12 @@ func (c *connection) options() (fleet.Options, error) {
 		}
 		return c.o, nil
 	}
-	return localnats.Dir(dir).Operator(), nil
+	o := localnats.Dir(dir).Operator()
+	if c.o.CA != "" {
+		o.CA, o.ServerCert = c.o.CA, ""
+	}
+	o.Cert, o.Key, o.InboxPrefix = c.o.Cert, c.o.Key, c.o.InboxPrefix
+	return o, nil
 }
 
 // connect connects. While patient lasts, a server that is not there yet is waited for.

@@ -40,12 +40,15 @@ and other commands on this machine find them there. It writes a configuration fo
 	f.StringSliceVar(&u.devices, "device", nil, "id of a device to make known; may be given several times")
 	f.StringVar(&u.tls.Cert, "server-cert", "", "PEM file of the server's certificate, for devices on other machines")
 	f.StringVar(&u.tls.Key, "server-key", "", "PEM file of its key")
+	f.StringVar(&u.ca, "server-ca", "", "PEM file of who signed it, for devices that do not know them")
+	f.StringVar(&u.host, "host", "", "name or address under which devices reach the server (default one in its certificate, else its own)")
 	f.BoolVar(&u.plaintext, "plaintext", false, "let other machines connect without encryption; only on a network that is protected otherwise")
 	return cmd
 }
 
 type up struct {
 	data, listen string
+	host, ca     string
 	devices      []string
 	tls          localnats.TLS
 	plaintext    bool
@@ -57,9 +60,20 @@ func (u up) run(ctx context.Context, devices []fleet.Device, out, errs io.Writer
 		return err
 	}
 	notice := func(err error) { fmt.Fprintln(errs, "continuo:", err) }
-	o := localnats.Options{Dir: dir, Listen: u.listen, Plaintext: u.plaintext, Notice: notice}
+	o := localnats.Options{Dir: dir, Listen: u.listen, Host: u.host, Plaintext: u.plaintext, Notice: notice}
 	if (u.tls.Cert == "") != (u.tls.Key == "") {
 		return cli.Usagef("--server-cert and --server-key go together")
+	}
+	if u.ca != "" && u.tls.Cert == "" {
+		return cli.Usagef("--server-ca needs --server-cert")
+	}
+	for _, file := range []*string{&u.tls.Cert, &u.tls.Key, &u.ca} {
+		if *file == "" {
+			continue
+		}
+		if *file, err = filepath.Abs(*file); err != nil { // the server's configuration is in another directory
+			return err
+		}
 	}
 	if u.tls.Cert != "" {
 		o.TLS = &u.tls
@@ -92,16 +106,18 @@ func (u up) serve(ctx context.Context, srv *localnats.Server, dir string, device
 	if err != nil {
 		return err
 	}
+	reach := ""
 	for _, d := range known {
 		c, err := srv.AddDevice(d)
 		if err != nil {
 			return err
 		}
-		if err := writeAgentConfig(dir, d, c, u.plaintext); err != nil {
+		if err := u.writeAgentConfig(dir, d, c); err != nil {
 			return err
 		}
+		reach = c.Servers[0]
 	}
-	u.greet(out, srv.URL(), dir, known)
+	u.greet(out, srv.URL(), reach, dir, known)
 	if err := srv.Serve(ctx, fleet.ServeOptions{Notice: notice}); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -109,7 +125,7 @@ func (u up) serve(ctx context.Context, srv *localnats.Server, dir string, device
 }
 
 // greet says what runs, and what to do next.
-func (u up) greet(out io.Writer, url, dir string, devices []fleet.Device) {
+func (u up) greet(out io.Writer, url, reach, dir string, devices []fleet.Device) {
 	fmt.Fprintf(out, "server %s is ready, with its keys and store in %s\n", url, dir)
 	at := ""
 	if u.data != "" {
@@ -122,8 +138,8 @@ func (u up) greet(out io.Writer, url, dir string, devices []fleet.Device) {
 	for _, d := range devices {
 		fmt.Fprintf(out, "\ndevice %s\n", name(d))
 		fmt.Fprintf(out, "  try it here, on a directory:  continuo-agent run --config %s --root DIR --state DIR\n", agentFile(dir, d))
-		if !strings.Contains(url, "127.0.0.1") && !strings.Contains(url, "localhost") {
-			fmt.Fprintf(out, "  on the device itself:         copy %s to /etc/continuo/, set credentials.file to where the seed is, then continuo-agent run\n", filepath.Dir(agentFile(dir, d)))
+		if !strings.Contains(reach, "127.0.0.1") && !strings.Contains(reach, "localhost") {
+			fmt.Fprintf(out, "  on the device itself:         copy agent.yaml from %s and the files it names to /etc/continuo/, set their paths in it, then continuo-agent run\n", filepath.Dir(agentFile(dir, d)))
 		}
 	}
 	fmt.Fprintln(out, "\nCtrl-C stops the server.")
@@ -135,7 +151,7 @@ func agentFile(dir string, d fleet.Device) string {
 
 // writeAgentConfig writes what the agent of d needs. It holds the path of a key, and no
 // key.
-func writeAgentConfig(dir string, d fleet.Device, c localnats.AgentConfig, plaintext bool) error {
+func (u up) writeAgentConfig(dir string, d fleet.Device, c localnats.AgentConfig) error {
 	file := agentFile(dir, d)
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Made by continuo up for device %s.\n", name(d))
@@ -145,7 +161,10 @@ func writeAgentConfig(dir string, d fleet.Device, c localnats.AgentConfig, plain
 		fmt.Fprintf(&b, "  - %s\n", strconv.Quote(s))
 	}
 	fmt.Fprintf(&b, "credentials: {type: nkey, file: %s}\n", strconv.Quote(c.SeedFile))
-	if plaintext {
+	switch {
+	case u.ca != "":
+		fmt.Fprintf(&b, "tls: {ca: %s}\n", strconv.Quote(u.ca))
+	case u.plaintext && u.tls.Cert == "":
 		b.WriteString("tls: {plaintext: true}\n")
 	}
 	fmt.Fprintf(&b, "trust:\n  documents: [%s] # who may sign what this device has to make true\n", strconv.Quote(c.Operator))
@@ -153,7 +172,12 @@ func writeAgentConfig(dir string, d fleet.Device, c localnats.AgentConfig, plain
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("cannot write the configuration of %s: %w", d, err)
 	}
-	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+	// An agent that starts meanwhile reads the old one or the new one.
+	err := os.WriteFile(file+".tmp", []byte(b.String()), 0o600)
+	if err == nil {
+		err = os.Rename(file+".tmp", file)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot write the configuration of %s: %w", d, err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package localnats
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -86,23 +87,34 @@ func (dir Dir) Keys() (fleet.Keys, error) { return fleet.OpenKeys(filepath.Join(
 func (dir Dir) Operator() fleet.Options { return dir.connect("operator") }
 
 func (dir Dir) connect(user string) fleet.Options {
-	return fleet.Options{Server: dir.url(), NKey: dir.user(user), Getenv: noEnv, ConfigDir: string(dir)}
+	o := fleet.Options{Server: dir.url(), NKey: dir.user(user), Getenv: noEnv, ConfigDir: string(dir)}
+	if strings.HasPrefix(o.Server, "tls://") {
+		o.ServerCert = filepath.Join(string(dir), certName)
+	}
+	return o
 }
 
 // noEnv keeps the environment of a command from changing what its own server is.
 func noEnv(string) string { return "" }
 
-// url is where the server runs, or ran last.
+// url is where the server runs, or ran last, as this machine reaches it.
 func (dir Dir) url() string {
-	b, err := os.ReadFile(filepath.Join(string(dir), "url"))
-	if err != nil {
-		return "nats://" + DefaultListen
+	if url := dir.read("url"); url != "" {
+		return url
 	}
-	return strings.TrimSpace(string(b))
+	return "nats://" + DefaultListen
 }
 
-func (dir Dir) setURL(url string) error {
-	return dir.write("url", url+"\n")
+// reach is the same as devices reach it.
+func (dir Dir) reach() string { return cmp.Or(dir.read("reach"), dir.url()) }
+
+// read gives the line in a small file, or nothing.
+func (dir Dir) read(name string) string {
+	b, err := os.ReadFile(filepath.Join(string(dir), name))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
 }
 
 // write replaces a file of the directory.
@@ -117,7 +129,10 @@ func (dir Dir) write(name, content string) error {
 	return nil
 }
 
-const configName = "nats.conf"
+const (
+	configName = "nats.conf"
+	certName   = "server.pem" // a copy of the server's certificate, which is public
+)
 
 func (dir Dir) config() string          { return filepath.Join(string(dir), configName) }
 func (dir Dir) user(name string) string { return filepath.Join(string(dir), "users", name+".nk") }
@@ -130,7 +145,7 @@ func (dir Dir) agentConfig(d fleet.Device) (AgentConfig, error) {
 	if err != nil {
 		return AgentConfig{}, err
 	}
-	c := AgentConfig{Device: d.ID, Site: d.Site, Servers: []string{dir.url()}, SeedFile: dir.device(d)}
+	c := AgentConfig{Device: d.ID, Site: d.Site, Servers: []string{dir.reach()}, SeedFile: dir.device(d)}
 	if c.Operator, c.Control, err = keys.Trusted(); err != nil {
 		return AgentConfig{}, err
 	}

@@ -36,6 +36,11 @@ type Options struct {
 	Dir    string // its directory; made when it is not there
 	Listen string // host:port; empty means DefaultListen
 	TLS    *TLS   // needed for anything but loopback, unless Plaintext
+
+	// Host is the name or address under which devices reach the server. Empty means one in the certificate, else the
+	// address it listens on, or that of this machine if it listens on all.
+	Host string
+
 	// Plaintext lets devices of other machines connect without encryption: for a network that is protected otherwise.
 	Plaintext bool
 	// Notice hears what goes wrong while the server runs; may be nil.
@@ -107,12 +112,7 @@ func Start(o Options) (_ *Server, err error) {
 		s.srv.Shutdown()
 		return nil, fmt.Errorf("cannot start the server on %s: it is not ready after %s", o.Listen, patience)
 	}
-	scheme := "nats://"
-	if o.TLS != nil {
-		scheme = "tls://"
-	}
-	s.url = scheme + s.srv.Addr().String()
-	if err = s.dir.setURL(s.url); err != nil {
+	if err = s.tellWhere(); err != nil {
 		s.srv.Shutdown()
 		return nil, err
 	}
