@@ -25,7 +25,8 @@ type Link interface {
 	Run(ctx context.Context, h Handler)
 
 	// Report replaces the last status of the device. It returns when the status is
-	// stored, or says why it could not be; the caller tries again.
+	// stored, or says why it could not be; the caller tries again. What st points to is
+	// the agent's, and stays as it is.
 	Report(ctx context.Context, st interpret.DeviceStatus) error
 }
 

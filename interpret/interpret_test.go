@@ -141,6 +141,34 @@ func TestDeviceStatus(t *testing.T) { // H45, H75
 	}
 }
 
+// One score that is not as it should be, in whatever way, and nothing has converged; nor has what is older than asked for, or not over (H45, H42).
+func TestConvergedAt(t *testing.T) {
+	yes, no := true, false
+	status := func(st interpret.ScoreStatus) interpret.DeviceStatus {
+		good := interpret.ScoreStatus{ID: "a", Outcome: interpret.Unchanged, Conditions: interpret.Conditions{Written: &yes, Loaded: &yes, Effective: &yes, Healthy: &yes}}
+		d := interpret.DeviceStatus{Generation: 5, Phase: interpret.PhaseIdle, Manifests: []interpret.ManifestStatus{
+			{Name: "m", Scores: []interpret.ScoreStatus{good}}, {Name: "n", Scores: []interpret.ScoreStatus{good, st}}}}
+		d.FoldDevice()
+		return d
+	}
+	for outcome, want := range map[interpret.Outcome]bool{
+		interpret.Unchanged: true, interpret.Changed: true, interpret.Drifted: false, interpret.Pending: false, interpret.Waiting: false, interpret.Conflict: false,
+		interpret.Refused: false, interpret.Unsupported: false, interpret.RolledBack: false, interpret.Failed: false, "": false, "marvellous": false,
+	} {
+		for i, c := range []interpret.Conditions{{}, {Written: &yes}, {Written: &no}, {Loaded: &no}, {Effective: &no}, {Healthy: &no}} {
+			d := status(interpret.ScoreStatus{ID: "b", Outcome: outcome, Conditions: c})
+			if got := d.ConvergedAt(5); got != (want && i < 2) {
+				t.Errorf("%q with conditions %d: %v", outcome, i, got)
+			}
+			running := d
+			running.Phase = interpret.PhaseRunning
+			if d.ConvergedAt(6) || running.ConvergedAt(5) || d.ConvergedAt(4) != d.ConvergedAt(5) {
+				t.Errorf("%q with conditions %d: a generation too new, or a pass that runs, has converged", outcome, i)
+			}
+		}
+	}
+}
+
 func TestRead(t *testing.T) { // H11
 	table := interpret.Bind(memory.New(), file.Kind)
 	st := table.Observe(t.Context(), interpret.Wish{Score: score.Score{ID: "f", Spec: score.File{Path: "/etc/f"}}})

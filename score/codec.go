@@ -23,8 +23,11 @@ func (e *DecodeError) Error() string {
 }
 
 // Encode returns v as JSON: fields in their order, map keys sorted, no escaping
-// for HTML. Equal values give equal bytes.
-func Encode(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
+// for HTML. Equal values give equal bytes. Sections that are carried and not read keep
+// their order and the spelling of their texts and numbers; white space between them goes.
+func Encode(v any) ([]byte, error) {
+	return json.Marshal(v, json.Deterministic(true), jsontext.PreserveRawStrings(true))
+}
 
 // Decode reads exactly one JSON value into v. Unknown fields, fields that differ in
 // case, repeated keys, data behind the value and invalid UTF-8 are errors, of type

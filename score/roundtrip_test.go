@@ -3,11 +3,14 @@ package score_test
 import (
 	"encoding"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/continuo-fleet/continuo/score"
 )
@@ -206,4 +209,49 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("written as\n%s, then as\n%s, %v", b, b2, err)
 		}
 	})
+}
+
+// Sections that this version does not act on come back as they were: order, spelling of
+// numbers and texts; only white space goes. They do not matter to anything else (S27, S28, S29).
+func TestExtensionsAreCarried(t *testing.T) {
+	const section = `{"b":1.50,"a":[2e3,-0.0,9007199254740993],"s":"\u0041\/\u003c<","":{},"n":null}`
+	for _, doc := range []struct {
+		text string
+		into func() (any, func() map[string]jsontext.Value)
+	}{
+		{`{"apiVersion":"continuo/v1","kind":"Assignment","metadata":{"name":"pi"},"spec":{"scores":0,"manifests":[]},"extensions":{"backupPolicy":%s,"restoreDirective":%s}}`,
+			func() (any, func() map[string]jsontext.Value) {
+				var a score.Assignment
+				return &a, func() map[string]jsontext.Value { return a.Extensions }
+			}},
+		{`{"apiVersion":"continuo/v1","kind":"Manifest","metadata":{"name":"m"},"spec":{"target":{"device":"pi"},"scores":[]},"extensions":{"backupPolicy":%s,"restoreDirective":%s}}`,
+			func() (any, func() map[string]jsontext.Value) {
+				var m score.Manifest
+				return &m, func() map[string]jsontext.Value { return m.Extensions }
+			}},
+	} {
+		in := fmt.Sprintf(doc.text, section, section)
+		v, extensions := doc.into()
+		if err := score.Decode([]byte(in), v); err != nil {
+			t.Fatal(err)
+		}
+		if got := extensions()["restoreDirective"]; string(got) != section {
+			t.Errorf("read as %s", got)
+		}
+		out, err := score.Encode(v)
+		if err != nil || string(out) != in {
+			t.Errorf("got  %s, %v\nwant %s", out, err, in)
+		}
+		odd := strings.ReplaceAll(fmt.Sprintf(doc.text, section, section), `"b":`, " \n\t\"b\" : ")
+		v, extensions = doc.into()
+		if err := score.Decode([]byte(odd), v); err != nil {
+			t.Fatal(err)
+		}
+		if got := extensions()["backupPolicy"]; !strings.HasPrefix(string(got), "{ \n\t\"b\" : 1.50") {
+			t.Errorf("read as %q", got)
+		}
+		if out, err := score.Encode(v); err != nil || string(out) != in {
+			t.Errorf("got  %s, %v\nwant %s", out, err, in)
+		}
+	}
 }

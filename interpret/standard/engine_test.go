@@ -70,6 +70,11 @@ func (l liar) Remove(context.Context, topology.HostWriter, score.Hostname) error
 	return nil
 }
 
+func (l liar) Prefetch(context.Context, topology.HostWriter, score.Hostname) error {
+	l.crash("prefetch")
+	return nil
+}
+
 func (l liar) table(d *memory.Device) *interpret.Table {
 	return interpret.Bind(d, file.Kind, func(d *memory.Device) interpret.Binding {
 		return interpret.Of[score.Hostname, liarState, topology.HostReader, topology.HostWriter](l, d.Host(), d.Host())
@@ -93,21 +98,24 @@ func TestNotConvergedAfterApply(t *testing.T) { // H52, cases 156
 
 // TestPanicIsIsolated: a kind that crashes fails its own scores only (H24).
 func TestPanicIsIsolated(t *testing.T) {
-	for _, where := range []string{"observe", "diff", "apply", "remove"} {
+	for _, where := range []string{"observe", "diff", "apply", "remove", "prefetch"} {
 		t.Run(where, func(t *testing.T) {
 			table := liar{where}.table(memory.New())
 			bad := score.Score{ID: "h", Spec: score.Hostname{Name: "new"}}
 			var st interpret.ScoreStatus
 			var err error
-			if where == "remove" {
+			switch where {
+			case "remove":
 				st, err = table.Remove(t.Context(), bad, &open{})
-			} else {
+			case "prefetch":
+				st = table.Prefetch(t.Context(), bad)
+			default:
 				st, err = table.Play(t.Context(), interpret.Wish{Score: bad}, &open{})
 			}
 			if err != nil || st.Outcome != interpret.Failed || st.Code != interpret.CodePanic || st.ID != "h" {
 				t.Fatalf("got %s %s, %v", st.Outcome, st.Code, err)
 			}
-			if !strings.Contains(st.Message, "interpreter of hostname crashed: out of luck") || len(st.Message) > 4096 {
+			if !strings.Contains(st.Message, "interpreter of hostname crashed: out of luck") || !strings.Contains(st.Message, "liar") || len(st.Message) > 600 {
 				t.Errorf("message is %q", st.Message)
 			}
 			good := score.Score{ID: "f", Spec: score.File{Path: "/etc/f", Mode: 0o644}}
