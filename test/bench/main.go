@@ -69,6 +69,7 @@ func all(runs int, only string) error {
 	defer os.RemoveAll(dir)
 	b := &suite{dir: dir, agent: filepath.Join(dir, "continuo-agent"), runs: runs}
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.agent, "./cmd/continuo-agent")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build the agent: %s", out)
 	}
