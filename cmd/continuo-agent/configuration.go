@@ -16,7 +16,7 @@ import (
 // told on stderr, with its place.
 func readConfig(cmd *cobra.Command, file string) (config.Config, error) {
 	var c config.Config
-	data, err := cli.ReadInput(file, cmd.InOrStdin())
+	data, err := cli.ReadInput(cmd.Context(), file, cmd.InOrStdin())
 	if err != nil {
 		return c, &cli.UsageError{Err: fmt.Errorf("%w; a device gets its configuration when it is enrolled, and --config names another place", err)}
 	}

@@ -41,7 +41,7 @@ func (o *once) manifest(cmd *cobra.Command) (score.Manifest, error) {
 	if o.file == "" {
 		return score.Manifest{}, cli.Usagef("give a manifest: -f FILE")
 	}
-	data, err := cli.ReadInput(o.file, cmd.InOrStdin())
+	data, err := cli.ReadInput(cmd.Context(), o.file, cmd.InOrStdin())
 	if err != nil {
 		return score.Manifest{}, &cli.UsageError{Err: err}
 	}

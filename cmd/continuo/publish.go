@@ -29,7 +29,7 @@ of the same name; the others of a device stay. All files are checked first, and 
 published if anything is wrong. Without --confirm it only shows what would change.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			manifests, found, err := readManifests(files, cmd.InOrStdin())
+			manifests, found, err := readManifests(cmd.Context(), files, cmd.InOrStdin())
 			if err != nil {
 				return err
 			}

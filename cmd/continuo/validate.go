@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -21,7 +22,7 @@ func newValidate() *cobra.Command {
 FILE:LINE:COLUMN: path: what is wrong. It needs no server. - is standard input.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			_, found, err := readManifests(files, cmd.InOrStdin())
+			_, found, err := readManifests(cmd.Context(), files, cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -56,12 +57,12 @@ type validation struct {
 
 // readManifests reads all files and gives everything that is wrong with them. The error
 // is about files that cannot be read at all.
-func readManifests(files []string, stdin io.Reader) ([]score.Manifest, []schemas.Diagnostic, error) {
+func readManifests(ctx context.Context, files []string, stdin io.Reader) ([]score.Manifest, []schemas.Diagnostic, error) {
 	var all []score.Manifest
 	found := []schemas.Diagnostic{}
 	from := map[string]string{}
 	for _, file := range files {
-		data, err := cli.ReadInput(file, stdin)
+		data, err := cli.ReadInput(ctx, file, stdin)
 		if err != nil {
 			return nil, nil, &cli.UsageError{Err: err}
 		}

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/continuo-fleet/continuo/score"
 )
@@ -19,7 +22,8 @@ type Diagnostic struct {
 	Text     string         `json:"text"` // a sentence a person understands, without place and path
 }
 
-// String is "FILE:LINE:COLUMN: path: text", as compilers write it.
+// String is "FILE:LINE:COLUMN: path: text", as compilers write it: one line, and harmless on a terminal, whatever names
+// and values of a document are in it.
 func (g Diagnostic) String() string {
 	s := fmt.Sprintf("%s:%d:%d: ", g.File, g.Line, g.Column)
 	if g.Path != "" {
@@ -28,7 +32,16 @@ func (g Diagnostic) String() string {
 	if g.Severity == score.Warning {
 		s += "warning: "
 	}
-	return s + g.Text
+	return visible(s + g.Text)
+}
+
+// visible writes what does not print, such as escape sequences and line ends, as Go writes it in a string.
+func visible(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	s = strconv.QuoteToGraphic(s)
+	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(s[1 : len(s)-1])
 }
 
 const (

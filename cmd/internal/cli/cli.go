@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/continuo-fleet/continuo/cmd/internal/show"
 )
 
 // Exit codes.
@@ -45,6 +47,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	root.SetIn(stdin)
 	root.SetOut(stdout)
+	stderr = plain{stderr}
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage *UsageError
@@ -55,6 +58,9 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 		return Differs
 	case errors.Is(err, ErrInvalid):
 		return Invalid
+	case ctx.Err() != nil && errors.Is(err, context.Canceled) && errors.As(err, &usage): // it was not the input
+		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+		return Differs
 	case errors.As(err, &usage) || !started:
 		fmt.Fprintf(stderr, "%s: %v\nSee '%s --help'.\n", root.Name(), err, cmd.CommandPath())
 		return Invalid
@@ -62,6 +68,17 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
 		return Differs
 	}
+}
+
+// plain keeps what is written to it harmless on a terminal: messages hold names of files,
+// values of documents and what servers say.
+type plain struct{ w io.Writer }
+
+func (p plain) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(p.w, show.Plain(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // Group is a command that only holds others.
@@ -76,13 +93,27 @@ func Group(_ *cobra.Command, args []string) error {
 // that the reader of documents says that it is too large.
 const maxInput = 16 << 20
 
-// ReadInput reads the file name, or stdin for "-".
-func ReadInput(name string, stdin io.Reader) ([]byte, error) {
-	data, err := readInput(name, stdin)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", name, unwrapPath(err))
+// ReadInput reads the file name, or stdin for "-". A terminal or a pipe that nobody writes
+// to is read until ctx ends.
+func ReadInput(ctx context.Context, name string, stdin io.Reader) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
 	}
-	return data, nil
+	done := make(chan result, 1)
+	go func() {
+		data, err := readInput(name, stdin)
+		done <- result{data, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", name, unwrapPath(r.err))
+		}
+		return r.data, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("cannot read %s: %w", name, ctx.Err())
+	}
 }
 
 func readInput(name string, stdin io.Reader) ([]byte, error) {

@@ -57,6 +57,29 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// A device that was taken over cannot make its status a command to the operator's terminal.
+func TestHostileStatus(t *testing.T) {
+	const esc = "\x1b[31m\n"
+	st := interpret.DeviceStatus{
+		Generation: 1, State: esc, Phase: esc, Device: esc,
+		Manifests: []interpret.ManifestStatus{{Name: esc, State: esc, Scores: []interpret.ScoreStatus{{
+			ID: esc, Kind: esc, Outcome: esc, Code: esc, Message: esc, Cause: esc, Backup: esc, Changes: []interpret.Change{{Field: esc, Have: esc, Want: esc}},
+		}, {ID: "b", Cause: esc, Changes: []interpret.Change{{}}}}}},
+		Orphans:  []interpret.Orphan{{Resource: esc, Score: esc, Manifest: esc, Message: esc}},
+		Problems: []interpret.Problem{{Code: esc, Message: esc}},
+	}
+	var out strings.Builder
+	if err := Scores(&out, st); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "\x1b") {
+		t.Errorf("got %q", out.String())
+	}
+	if lines := strings.Count(out.String(), "\n"); lines != 8 {
+		t.Errorf("%d lines:\n%s", lines, out.String())
+	}
+}
+
 func TestReason(t *testing.T) {
 	no := false
 	tests := []struct {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/continuo-fleet/continuo/interpret"
 )
@@ -19,7 +20,7 @@ func Scores(w io.Writer, st interpret.DeviceStatus) error {
 			if i > 0 {
 				fmt.Fprintln(out)
 			}
-			fmt.Fprintf(out, "manifest %s, generation %d: %s\n", Text(m.Name), m.Generation, m.State)
+			fmt.Fprintf(out, "manifest %s, generation %d: %s\n", Text(m.Name), m.Generation, Text(string(m.State)))
 		}
 		rows(out, m)
 	}
@@ -118,6 +119,24 @@ func value(s string) string {
 		s = string(r[:maxValue]) + "…"
 	}
 	return Text(s)
+}
+
+// Plain makes a message harmless on a terminal: what does not print is written as Go writes it in a string. Lines stay
+// lines.
+func Plain(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == '\n' || r == '\t' || unicode.IsPrint(r) && !(r == utf8.RuneError && n == 1):
+			b.WriteString(s[:n])
+		default:
+			q := strconv.Quote(s[:n])
+			b.WriteString(q[1 : len(q)-1])
+		}
+		s = s[n:]
+	}
+	return b.String()
 }
 
 // Text makes s harmless on a terminal: what devices and documents say may hold escape

@@ -20,8 +20,11 @@ func NewTable(heads ...string) *Table {
 	return t
 }
 
-// Row adds a row.
+// Row adds a row. Cells are one line each, and harmless on a terminal.
 func (t *Table) Row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = line(c)
+	}
 	t.rows = append(t.rows, cells)
 	for i, c := range cells[:len(cells)-1] {
 		t.widths[i] = max(t.widths[i], utf8.RuneCountInString(c))
@@ -29,7 +32,9 @@ func (t *Table) Row(cells ...string) {
 }
 
 // Note adds a line below a row, indented.
-func (t *Table) Note(text string) { t.rows = append(t.rows, []string{"    " + text}) }
+func (t *Table) Note(text string) { t.rows = append(t.rows, []string{"    " + line(text)}) }
+
+func line(s string) string { return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Plain(s)) }
 
 // Write writes the table.
 func (t *Table) Write(w io.Writer) error {
