@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,7 +58,7 @@ published if anything is wrong. Without --confirm it only shows what would chang
 			defer f.Close()
 			done, err := f.Publish(ctx, manifests, fleet.PublishOptions{Signer: signer, Site: site, DryRun: !confirm})
 			if err != nil {
-				return err
+				return halfPublished(cmd, done, format, err)
 			}
 			if wait && confirm {
 				return waitPublished(ctx, cmd, f, done, format)
@@ -138,6 +140,23 @@ func removals(m score.Manifest, s fleet.DeviceState) (out []removal) {
 		}
 	}
 	return out
+}
+
+// halfPublished shows what was published before err stopped it.
+func halfPublished(cmd *cobra.Command, done []fleet.Publication, format show.Format, err error) error {
+	done = slices.DeleteFunc(done, func(p fleet.Publication) bool { return !p.Written })
+	if len(done) == 0 {
+		return err
+	}
+	written, werr := format.Write(cmd.OutOrStdout(), done)
+	if !written {
+		out := make([]publication, len(done))
+		for i, p := range done {
+			out[i].Publication = p
+		}
+		werr = publications(cmd.OutOrStdout(), out)
+	}
+	return errors.Join(fmt.Errorf("%w\npublished before that: %s, as shown", err, cli.Plural(len(done), "device")), werr)
 }
 
 func showPublished(cmd *cobra.Command, done []publication, confirm bool, format show.Format) error {
