@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
@@ -286,8 +287,12 @@ func TestSetup(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
+		begun := time.Now()
 		if _, err := f.Setup(ctx, 1); err == nil || !strings.Contains(err.Error(), "not allowed by the server") {
 			t.Errorf("got %v", err)
+		}
+		if waited := time.Since(begun); waited > 8*time.Second { // the limit of a request is 10 s
+			t.Errorf("it waited %s for an answer that cannot come", waited)
 		}
 	}
 }
