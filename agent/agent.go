@@ -40,6 +40,7 @@ type Agent struct {
 	progress chan struct{}
 
 	accepting sync.Mutex // one intent at a time
+	unkept    bool       // the last pass could not keep the books
 
 	mu       sync.Mutex
 	plan     *plan

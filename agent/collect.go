@@ -20,8 +20,8 @@ const (
 )
 
 // collect removes what the ledger owns and no manifest names, last made first. It does
-// so only after a pass in which every score converged; what it may not remove it
-// reports.
+// so only after a pass in which every score converged, but for what stands in the way of
+// one that did not; what it may not remove it reports.
 func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interpret.Orphan, error) {
 	complete := p.plan.intent.Assignment.Spec.Complete
 	var orphans []store.Entry
@@ -39,8 +39,8 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 		}
 	}
 	st.FoldDevice()
-	whole := st.State == interpret.StateConverged && !p.halted()
-	if whole && p.Uncertain && !p.blocked { // everything was observed, and its marks are in the books again
+	whole := st.State == interpret.StateConverged
+	if whole && !p.halted() && p.Uncertain && !p.blocked { // everything was observed, and its marks are in the books again
 		if err := p.Store.Repair(); err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 	}
 	q := authority.Question{
 		Preset: score.Converge, Cause: interpret.CauseAbsent, Effect: interpret.Remove,
-		Partial: !complete || !whole, Uncertain: p.Uncertain, Blocked: p.blocked,
+		Uncertain: p.Uncertain, Blocked: p.blocked,
 		// an assignment without any score is what a failed template or an empty repository gives
 		Brake: removals > max(brakeRemovals, owned/brakeFraction) || p.plan.intent.Assignment.Spec.Scores == 0,
 	}
@@ -66,7 +66,9 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 		if len(e.Spec) == 0 {
 			continue // it goes with the entry that has the spec
 		}
-		o, gone, err := p.removeOne(ctx, e, q)
+		o, gone, err := p.removeOne(ctx, e, q, func(s score.Score) bool {
+			return complete && !p.halted() && (whole || p.inTheWay(s))
+		})
 		if err != nil {
 			return left, err
 		}
@@ -80,8 +82,16 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 	return p.releaseRest(orphans, left)
 }
 
-// removeOne undoes what e was made for, if q lets it.
-func (p *pass) removeOne(ctx context.Context, e store.Entry, q authority.Question) (interpret.Orphan, bool, error) {
+// inTheWay reports whether a score that is no longer wanted holds a port that another
+// one claims now, as a container does that got another name: the new one cannot start
+// before the old one is gone.
+func (p *pass) inTheWay(s score.Score) bool {
+	return slices.ContainsFunc(s.Spec.Claims(), func(r score.Resource) bool { return r.IsPort() && len(p.plan.claims(r)) > 0 })
+}
+
+// removeOne undoes what e was made for, if q lets it. What was applied last goes only if
+// its absence means something, which absent tells.
+func (p *pass) removeOne(ctx context.Context, e store.Entry, q authority.Question, absent func(score.Score) bool) (interpret.Orphan, bool, error) {
 	o := interpret.Orphan{Resource: score.Resource(e.Resource), Manifest: e.Manifest, Score: score.ID(e.Score)}
 	s := score.Score{ID: o.Score}
 	env, err := score.Encode(map[string]any{"kind": e.Kind, "id": e.Score, "spec": e.Spec})
@@ -92,6 +102,7 @@ func (p *pass) removeOne(ctx context.Context, e store.Entry, q authority.Questio
 		o.Code, o.Message = interpret.CodeUnreadable, fmt.Sprintf("cannot read what was applied: %v", err)
 		return o, false, nil
 	}
+	q.Partial = !absent(s)
 	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
 	defer cancel()
 	st, err := p.Table.Remove(ctx, s, &removal{Runner: p.Runner, plan: p.plan, entry: e, q: q})

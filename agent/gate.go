@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -69,9 +68,6 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 		how = store.Adopted
 	}
 	if err := g.Store.Begin(g.actions(entry, how, backup)...); err != nil {
-		if oe, ok := errors.AsType[*store.OwnedError](err); ok {
-			return ownedBy(oe.Entry), nil
-		}
 		return interpret.Verdict{}, err
 	}
 	g.effort = tried
@@ -114,11 +110,6 @@ func (g *gate) denied(d authority.Decision) interpret.Verdict {
 		}
 	}
 	return v
-}
-
-func ownedBy(e store.Entry) interpret.Verdict {
-	return interpret.Verdict{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
-		Message: fmt.Sprintf("%s is owned by score %q of manifest %q", e.Resource, e.Score, e.Manifest)}
 }
 
 // backUp copies every foreign file that the score claims into the store. Content that

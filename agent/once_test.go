@@ -18,12 +18,7 @@ func TestOnceLeavesOtherManifestsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.want(st, "b/y=conflict/owned_by b/z=unchanged")
-	for name := range r.disk.Files() {
-		if err := r.disk.Remove(name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.restart()
+	r.loseBooks()
 	r.want(r.apply(other), "b/y=conflict/owned_by b/z=unchanged")
 	if got, _ := r.dev.Read("/etc/x"); got != "a" {
 		t.Errorf("/etc/x is %q", got)

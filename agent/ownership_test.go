@@ -1,10 +1,13 @@
 package agent_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/interpret"
@@ -131,12 +134,7 @@ func TestOwnershipMovesBothWays(t *testing.T) {
 		r.apply(intent(1, manifest("a", shared, rest["a"]), manifest("b", rest["b"])))
 		for g, owner := range []string{"b", "a"} {
 			if lost {
-				for name := range r.disk.Files() {
-					if err := r.disk.Remove(name); err != nil {
-						t.Fatal(err)
-					}
-				}
-				r.restart()
+				r.loseBooks()
 			}
 			id := r.dev.Identity("/etc/x")
 			ms := []score.Manifest{manifest("a", rest["a"]), manifest("b", rest["b"])}
@@ -163,23 +161,13 @@ func TestOwnershipMovesBothWays(t *testing.T) {
 func TestMarkOfAManifestThatGaveUp(t *testing.T) {
 	r := newRig(t)
 	r.apply(intent(1, manifest("a", file("a", "/etc/a", "1")), manifest("b", file("x", "/etc/x", "old"), file("b", "/etc/b", "1"))))
-	for name := range r.disk.Files() {
-		if err := r.disk.Remove(name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.restart()
+	r.loseBooks()
 	st := r.apply(intent(2, manifest("a", file("a", "/etc/a", "1"), file("x", "/etc/x", "new")), manifest("b", file("b", "/etc/b", "1"))))
 	r.want(st, "a/a=unchanged a/x=changed b/b=unchanged")
 	// One that cannot be read may still want it.
 	r = newRig(t)
 	r.apply(intent(1, manifest("b", file("x", "/etc/x", "old"))))
-	for name := range r.disk.Files() {
-		if err := r.disk.Remove(name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.restart()
+	r.loseBooks()
 	later := score.Score{ID: "x", Spec: score.Opaque{Of: "file", Raw: []byte(`{"acl":1}`), Why: `unknown field "acl"`, Path: "/acl"}}
 	st = r.apply(intent(2, manifest("a", file("x", "/etc/x", "new")), manifest("b", later)))
 	r.want(st, "a/x=conflict/owned_by b/x=unsupported/unreadable_spec")
@@ -251,4 +239,55 @@ func TestCycle(t *testing.T) {
 		t.Errorf("there: %v, left %v", ok, st.Orphans)
 	}
 	r.want(r.apply(intent(3, manifest("m", file("a", "/etc/a", "1", "gone")))), "m/a=refused/invalid_spec")
+}
+
+// A container that gets another name keeps its port: the old one goes before the new one
+// can start, and nothing else goes with it while the pass is not whole (H55).
+func TestRenamedContainerKeepsItsPort(t *testing.T) {
+	web := func(name string) score.Score {
+		return score.Score{ID: "web", Spec: score.Container{Name: name, Image: "localhost/app:1", Ports: []score.Port{{Host: 80, Container: 80}}}}
+	}
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		offer(t, h, intent(1, manifest("m", web("old"), file("a", "/etc/a", "1"), file("b", "/etc/b", "1"))))
+		time.Sleep(time.Minute)
+		r.dev.Before(func(ctx context.Context, c memory.Call) error { // one port, one container
+			if c.Op != memory.OpRun {
+				return nil
+			}
+			if st, _ := r.dev.Containers().Container(ctx, "old"); st.State == "running" {
+				if _, ok := r.dev.Read("/etc/b"); !ok {
+					t.Error("b was removed while the pass was not whole")
+				}
+				return topology.Faultf(topology.CodeJobFailed, "address already in use")
+			}
+			return nil
+		})
+		offer(t, h, intent(2, manifest("m", web("new"), file("a", "/etc/a", "1"))))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if st := f.last(); !st.ConvergedAt(2) || len(st.Orphans) > 0 {
+			t.Errorf("got %s, left %v", outcomes(st), st.Orphans)
+		}
+		if st, _ := r.dev.Containers().Container(context.Background(), "old"); st.State != "absent" {
+			t.Errorf("the old one is %s", st.State)
+		}
+		if _, ok := r.dev.Read("/etc/b"); ok {
+			t.Error("b is still there")
+		}
+	})
+}
+
+// Who had a port keeps it, also from one that wants it on all addresses (cases 73, 128).
+func TestOwnerKeepsAnOverlappingPort(t *testing.T) {
+	web := func(name, ip string) score.Score {
+		return score.Score{ID: "web", Spec: score.Container{Name: name, Image: "localhost/app:1", Ports: []score.Port{{IP: ip, Host: 80, Container: 80}}}}
+	}
+	r := newRig(t)
+	r.apply(intent(1, manifest("b", web("two", "127.0.0.1"))))
+	both := intent(2, manifest("a", web("one", "")), manifest("b", web("two", "127.0.0.1")))
+	for range 2 {
+		r.want(r.apply(both), "a/web=conflict/owned_by b/web=unchanged")
+	}
 }

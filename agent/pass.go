@@ -83,9 +83,11 @@ func (a *Agent) pass(ctx context.Context) (changed bool) {
 	if err != nil {
 		a.problem(CodeStore, err.Error())
 		a.Log.WithError(err).Error("cannot keep the books")
-	} else if sound {
+	}
+	if a.unkept && err == nil && sound {
 		a.resolve(CodeStore)
 	}
+	a.unkept = err != nil || !sound
 	a.Runner.keep(pl)
 	changed = a.log(st, p.removed)
 	a.publish(st)

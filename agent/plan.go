@@ -20,9 +20,9 @@ type plan struct {
 	intent    Intent
 	manifests []plannedManifest // sorted by name
 	claimed   map[score.Resource][]*item
-	ports     map[score.Resource][]*item // those of claimed that are ports
-	marks     map[topology.Mark]bool     // of all items
-	unread    map[topology.Mark]bool     // of those whose claims are not known
+	ports     map[string][]claim     // by number and protocol: only those can overlap
+	marks     map[topology.Mark]bool // of all items
+	unread    map[topology.Mark]bool // of those whose claims are not known
 }
 
 type plannedManifest struct {
@@ -47,13 +47,25 @@ type item struct {
 	status     interpret.ScoreStatus
 }
 
+// A claim is a resource with who claims it.
+type claim struct {
+	it  *item
+	res score.Resource
+}
+
+// number is a port without its address.
+func number(port score.Resource) string {
+	n, _, _ := strings.Cut(string(port), "@")
+	return n
+}
+
 func (it *item) mark() topology.Mark {
 	return topology.Mark(it.manifest.name + "/" + string(it.score.ID))
 }
 
 func prepare(in Intent) *plan {
 	p := &plan{
-		intent: in, claimed: map[score.Resource][]*item{}, ports: map[score.Resource][]*item{},
+		intent: in, claimed: map[score.Resource][]*item{}, ports: map[string][]claim{},
 		marks: map[topology.Mark]bool{}, unread: map[topology.Mark]bool{},
 	}
 	p.manifests = make([]plannedManifest, len(in.Assignment.Spec.Manifests))
@@ -72,7 +84,7 @@ func prepare(in Intent) *plan {
 			for _, c := range it.claims {
 				p.claimed[c] = append(p.claimed[c], it)
 				if c.IsPort() {
-					p.ports[c] = p.claimed[c]
+					p.ports[number(c)] = append(p.ports[number(c)], claim{it, c})
 				}
 			}
 		}
@@ -149,45 +161,43 @@ func (p *plan) has(manifest string) bool {
 	return false
 }
 
-// winner decides who of several items owns a resource: the manifest that the ledger
-// names, else the one whose name comes first. It is the same on every device.
-func winner(items []*item, owner string) *item {
-	for _, it := range items {
-		if it.manifest.name == owner {
-			return it
-		}
-	}
-	return items[0]
-}
-
-// rival returns an item that owns something that it claims.
+// rival returns an item that owns something that it claims: the one whose manifest the
+// ledger names, else the one whose manifest's name comes first. It is the same on every
+// device.
 func (p *plan) rival(it *item, owner func(score.Resource) string) (*item, score.Resource) {
-	for _, c := range it.claims {
-		claimants := p.claimed[c] // in the order of their manifests' names
-		if c.IsPort() {
-			claimants = p.overlapping(c)
-		}
-		if len(claimants) < 2 {
+	for _, r := range it.claims {
+		claims := p.claims(r)
+		if len(claims) < 2 {
 			continue
 		}
-		if w := winner(claimants, owner(c)); w != it {
-			return w, c
+		w := claims[0]
+		for _, c := range claims {
+			if owner(c.res) == c.it.manifest.name {
+				w = c
+				break
+			}
+		}
+		if w.it != it {
+			return w.it, r
 		}
 	}
 	return nil, ""
 }
 
-// overlapping returns who claims a port, or one that overlaps it.
-func (p *plan) overlapping(c score.Resource) []*item {
-	var out []*item
-	for other, its := range p.ports {
-		if c.Overlaps(other) {
-			out = append(out, its...)
+// claims returns who claims r or a port that overlaps it, in the order of their
+// manifests' names.
+func (p *plan) claims(r score.Resource) (out []claim) {
+	if !r.IsPort() {
+		for _, it := range p.claimed[r] {
+			out = append(out, claim{it, r})
+		}
+		return out
+	}
+	for _, c := range p.ports[number(r)] {
+		if r.Overlaps(c.res) {
+			out = append(out, c)
 		}
 	}
-	slices.SortFunc(out, func(a, b *item) int {
-		return cmp.Or(cmp.Compare(a.manifest.name, b.manifest.name), cmp.Compare(a.score.ID, b.score.ID))
-	})
 	return out
 }
 

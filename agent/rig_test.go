@@ -53,6 +53,17 @@ func (r *rig) restart() {
 	r.start()
 }
 
+// loseBooks kills the agent, takes its whole directory away, and starts another.
+func (r *rig) loseBooks() {
+	r.t.Helper()
+	for name := range r.disk.Files() {
+		if err := r.disk.Remove(name); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.restart()
+}
+
 func (r *rig) apply(in agent.Intent) interpret.DeviceStatus {
 	r.t.Helper()
 	st, err := r.runner.Apply(r.t.Context(), in)

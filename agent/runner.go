@@ -1,11 +1,8 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -99,46 +96,6 @@ func (p *pass) each(items []*item, f func(*item)) {
 	}
 	close(todo)
 	wg.Wait()
-}
-
-// prefetch gets what new scores need from elsewhere, before anything is touched. It can
-// be given up at any time.
-func (p *pass) prefetch(ctx context.Context, items []*item) {
-	fresh := slices.DeleteFunc(slices.Clone(items), func(it *item) bool {
-		e, owned := p.gate(it).primary()
-		w, _ := p.plan.rival(it, p.owner)
-		return it.problem != "" || len(it.claims) == 0 || owned && e.SpecDigest == it.digest || w != nil
-	})
-	if len(fresh) == 0 {
-		return
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if p.halt != nil {
-		over := make(chan struct{})
-		defer close(over)
-		go func() {
-			select {
-			case <-p.halt:
-				cancel()
-			case <-over:
-			}
-		}()
-	}
-	p.each(fresh, func(it *item) {
-		wish := p.gate(it).wish()
-		if _, early := p.pace.holds(it.mark(), wish); early || p.halted() {
-			return
-		}
-		ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
-		defer cancel()
-		st := p.Table.Prefetch(ctx, it.score)
-		if st.Outcome == "" || p.halted() {
-			return
-		}
-		it.status = st
-		p.pace.note(it.mark(), wish, st, tried)
-	})
 }
 
 // gate is the door in front of it.
@@ -260,49 +217,4 @@ func (g *gate) cause() interpret.Cause {
 		return interpret.CauseDrift
 	}
 	return interpret.CauseIntent
-}
-
-// remember carries over what a pass without a change does not say: since when, and why
-// the last change was made.
-func (r *Runner) remember(it *item, st *interpret.ScoreStatus) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	key := it.mark()
-	was, known := r.previous[key]
-	st.Since = time.Now().UTC().Truncate(time.Second)
-	if known && was.Outcome == st.Outcome && was.Code == st.Code {
-		st.Since = was.Since
-	}
-	if known && st.Outcome == interpret.Unchanged {
-		st.Cause, st.Authority, st.Backup = was.Cause, was.Authority, was.Backup
-	}
-	if r.previous == nil {
-		r.previous = map[topology.Mark]interpret.ScoreStatus{}
-	}
-	r.previous[key] = *st
-}
-
-// keep forgets what is no longer in pl.
-func (r *Runner) keep(pl *plan) {
-	r.pace.keep(pl.marks)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.previous, func(m topology.Mark, _ interpret.ScoreStatus) bool { return !pl.marks[m] })
-}
-
-// status puts together what the items say.
-func (p *pass) status() interpret.DeviceStatus {
-	st := interpret.DeviceStatus{
-		APIVersion: score.APIVersion, Kind: interpret.StatusKind, Phase: interpret.PhaseIdle,
-		Generation: p.plan.intent.Generation, Digest: p.plan.intent.Digest, Time: time.Now().UTC().Truncate(time.Second),
-	}
-	for _, m := range p.plan.manifests {
-		ms := interpret.ManifestStatus{Name: m.name, Generation: m.generation}
-		for _, it := range m.items {
-			ms.Scores = append(ms.Scores, it.status)
-		}
-		slices.SortFunc(ms.Scores, func(a, b interpret.ScoreStatus) int { return cmp.Compare(a.ID, b.ID) })
-		st.Manifests = append(st.Manifests, ms)
-	}
-	return st
 }

@@ -378,12 +378,7 @@ func TestLostBooksAreMadeAgain(t *testing.T) {
 	r := newRig(t)
 	in := intent(1, manifest("m", file("a", "/etc/a", "1"), container("web", "web"), service("s", "s.service")))
 	r.apply(in)
-	for name := range r.disk.Files() {
-		if err := r.disk.Remove(name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.restart()
+	r.loseBooks()
 	rec := r.dev.Record()
 	r.want(r.apply(in), "m/a=unchanged m/s=unchanged m/web=unchanged")
 	if m := rec.Mutations(); len(m) > 0 {

@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// remember carries over what a pass without a change does not say: since when, and why
+// the last change was made.
+func (r *Runner) remember(it *item, st *interpret.ScoreStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := it.mark()
+	was, known := r.previous[key]
+	st.Since = time.Now().UTC().Truncate(time.Second)
+	if known && was.Outcome == st.Outcome && was.Code == st.Code {
+		st.Since = was.Since
+	}
+	if known && st.Outcome == interpret.Unchanged {
+		st.Cause, st.Authority, st.Backup = was.Cause, was.Authority, was.Backup
+	}
+	if r.previous == nil {
+		r.previous = map[topology.Mark]interpret.ScoreStatus{}
+	}
+	r.previous[key] = *st
+}
+
+// keep forgets what is no longer in pl.
+func (r *Runner) keep(pl *plan) {
+	r.pace.keep(pl.marks)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.previous, func(m topology.Mark, _ interpret.ScoreStatus) bool { return !pl.marks[m] })
+}
+
+// status puts together what the items say.
+func (p *pass) status() interpret.DeviceStatus {
+	st := interpret.DeviceStatus{
+		APIVersion: score.APIVersion, Kind: interpret.StatusKind, Phase: interpret.PhaseIdle,
+		Generation: p.plan.intent.Generation, Digest: p.plan.intent.Digest, Time: time.Now().UTC().Truncate(time.Second),
+	}
+	for _, m := range p.plan.manifests {
+		ms := interpret.ManifestStatus{Name: m.name, Generation: m.generation}
+		for _, it := range m.items {
+			ms.Scores = append(ms.Scores, it.status)
+		}
+		slices.SortFunc(ms.Scores, func(a, b interpret.ScoreStatus) int { return cmp.Compare(a.ID, b.ID) })
+		st.Manifests = append(st.Manifests, ms)
+	}
+	return st
+}
