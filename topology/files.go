@@ -18,7 +18,7 @@ const (
 type FileState struct {
 	Type   FileType
 	Size   int64
-	SHA256 string // lower-case hex, of a regular file
+	SHA256 string // lower-case hex, of a regular file; empty if it is larger than any that a document describes
 	Mode   uint32 // permission, setuid, setgid and sticky bits
 	UID    uint32
 	GID    uint32

@@ -123,14 +123,18 @@ func (f *files) File(ctx context.Context, p string) (topology.FileState, error) 
 	return st, nil
 }
 
+// maxHashed is how much of a file is read to know it. No document holds as much, so a
+// larger file is another one; and whoever may write a managed file could else keep the
+// device reading for ever, with a file of holes or one that grows.
+const maxHashed = 64 << 20
+
 // readState fills in digest, size and mark of the regular file fd.
 func readState(ctx context.Context, fd int, st *topology.FileState) error {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	s.hash.Reset()
-	expected := st.Size
-	st.Size = 0
-	for {
+	expected, whole := st.Size, st.Size <= maxHashed
+	for read := int64(0); whole; {
 		n, err := unix.Read(fd, s.buf)
 		if err == unix.EINTR {
 			continue
@@ -138,20 +142,20 @@ func readState(ctx context.Context, fd int, st *topology.FileState) error {
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			break
-		}
-		st.Size += int64(n)
+		read += int64(n)
+		st.Size, whole = read, read <= maxHashed
 		s.hash.Write(s.buf[:n])
-		if st.Size == expected && n < len(s.buf) {
+		if n == 0 || read == expected && n < len(s.buf) {
 			break // all that there was, and a short read: nothing more has come
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
-	var sum [sha256.Size]byte
-	st.SHA256 = hex.EncodeToString(s.hash.Sum(sum[:0]))
+	if whole {
+		var sum [sha256.Size]byte
+		st.SHA256 = hex.EncodeToString(s.hash.Sum(sum[:0]))
+	}
 	if n, err := unix.Fgetxattr(fd, markAttr, s.buf); err == nil {
 		st.Mark = topology.Mark(s.buf[:n])
 	}

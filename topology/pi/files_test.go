@@ -307,3 +307,32 @@ func FuzzParseAccounts(f *testing.F) {
 		}
 	})
 }
+
+// A file that is larger than any document is not read through: one of holes, or one that grows without end, would keep
+// the device busy for ever. It is seen, its size is right, and it is another one.
+func TestHugeFile(t *testing.T) {
+	f, root := below(t)
+	put(t, root+"/etc/huge", "x")
+	if err := os.Truncate(root+"/etc/huge", 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	st, err := f.File(t.Context(), "/etc/huge")
+	if err != nil || st.Type != topology.Regular || st.Size != 1<<40 || st.SHA256 != "" || st.Mode != 0o644 {
+		t.Errorf("got %+v, %v", st, err)
+	}
+	if err := f.WriteFile(t.Context(), topology.FileWrite{Path: "/etc/huge", Content: []byte("small"), Mode: 0o600}); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := f.File(t.Context(), "/etc/huge"); err != nil || st.Size != 5 || st.SHA256 == "" {
+		t.Errorf("got %+v, %v", st, err)
+	}
+	put(t, root+"/etc/limit", "x")
+	for size, known := range map[int64]bool{maxHashed: true, maxHashed + 1: false} {
+		if err := os.Truncate(root+"/etc/limit", size); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := f.File(t.Context(), "/etc/limit"); err != nil || st.Size != size || (st.SHA256 != "") != known {
+			t.Errorf("%d bytes: got %+v, %v", size, st, err)
+		}
+	}
+}
