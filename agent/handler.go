@@ -157,6 +157,7 @@ var lasting = map[interpret.Code]bool{
 
 // problem notes something the agent has to say about itself, once.
 func (a *Agent) problem(code interpret.Code, message string) (fresh bool) {
+	message = interpret.Brief(message)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := 0

@@ -69,7 +69,7 @@ func sources(t *testing.T, dir string, below bool, visit func(path string, f *as
 // testdata/compilefail/apply_without_gate.)
 func TestOneDoor(t *testing.T) {
 	want := []string{
-		"Bind", "Conditions.Good", "DeviceStatus.ConvergedAt", "DeviceStatus.FoldDevice", "Fold", "ManifestStatus.Composite",
+		"Bind", "Brief", "Conditions.Good", "DeviceStatus.ConvergedAt", "DeviceStatus.FoldDevice", "Fold", "ManifestStatus.Composite",
 		"Of", "Outcome.Converged", "Read", "ScoreStatus.Converged",
 		"Table.Kinds", "Table.Observe", "Table.Play", "Table.Prefetch", "Table.Remove",
 		"Task.Has", "Worst",

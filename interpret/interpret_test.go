@@ -169,6 +169,15 @@ func TestConvergedAt(t *testing.T) {
 	}
 }
 
+func TestBrief(t *testing.T) {
+	long := strings.Repeat("é", 2000)
+	for in, want := range map[string]string{"": "", "short": "short", "a\xffb": "a?b", long: strings.Repeat("é", 500) + "…", "x" + long: "x" + strings.Repeat("é", 499) + "…"} {
+		if got := interpret.Brief(in); got != want {
+			t.Errorf("%.20q (%d bytes) becomes %d bytes", in, len(in), len(got))
+		}
+	}
+}
+
 func TestRead(t *testing.T) { // H11
 	table := interpret.Bind(memory.New(), file.Kind)
 	st := table.Observe(t.Context(), interpret.Wish{Score: score.Score{ID: "f", Spec: score.File{Path: "/etc/f"}}})

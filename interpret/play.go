@@ -217,7 +217,17 @@ func (t *Table) find(s score.Score, st *ScoreStatus) (Binding, bool) {
 }
 
 func (st *ScoreStatus) end(o Outcome, c Code, msg string) {
-	st.Outcome, st.Code, st.Message = o, c, msg
+	st.Outcome, st.Code, st.Message = o, c, Brief(msg)
+}
+
+// Brief cuts a message to what fits in a status beside others. What a device says, of
+// itself or of what it was sent, has no bounds of its own.
+func Brief(msg string) string {
+	const limit = 1000
+	if len(msg) <= limit {
+		return strings.ToValidUTF8(msg, "?")
+	}
+	return strings.ToValidUTF8(msg[:limit], "") + "…"
 }
 
 // fault ends st with the outcome that the code of a fault has.

@@ -63,7 +63,7 @@ func (c Container) Claims() []Resource {
 	out := []Resource{
 		Resource("container:" + c.Name),
 		Resource("unit:" + c.Name + ".service"),
-		FileResource(QuadletDir + c.Name + ".container"),
+		fileResource(QuadletDir + c.Name + ".container"),
 	}
 	for _, p := range c.Ports {
 		out = append(out, p.claims()...)

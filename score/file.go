@@ -37,7 +37,7 @@ type File struct {
 func (File) Kind() Kind { return KindFile }
 
 // Claims is the path.
-func (f File) Claims() []Resource { return []Resource{FileResource(f.Path)} }
+func (f File) Claims() []Resource { return []Resource{fileResource(f.Path)} }
 
 // AddFile adds a file to a draft.
 func AddFile[P Files](d *Draft[P], id ID, f File) Ref[File] { return add(d, id, f) }

@@ -153,6 +153,24 @@ type AssignmentSpec struct {
 func (m Manifest) Clone() Manifest {
 	m.Metadata.Labels = maps.Clone(m.Metadata.Labels)
 	m.Spec.Scores = slices.Clone(m.Spec.Scores)
+	for i := range m.Spec.Scores {
+		m.Spec.Scores[i].After = slices.Clone(m.Spec.Scores[i].After)
+	}
+	if m.Spec.Target.Selector != nil {
+		m.Spec.Target.Selector = new(m.Spec.Target.Selector.clone())
+	}
 	m.Extensions = maps.Clone(m.Extensions)
+	for name, section := range m.Extensions {
+		m.Extensions[name] = section.Clone()
+	}
 	return m
+}
+
+func (s Selector) clone() Selector {
+	s.MatchLabels = maps.Clone(s.MatchLabels)
+	s.MatchExpressions = slices.Clone(s.MatchExpressions)
+	for i := range s.MatchExpressions {
+		s.MatchExpressions[i].Values = slices.Clone(s.MatchExpressions[i].Values)
+	}
+	return s
 }

@@ -8,8 +8,8 @@ import "strings"
 // document.
 type Resource string
 
-// FileResource is the resource of the file at a clean absolute path.
-func FileResource(path string) Resource { return Resource("file:" + path) }
+// fileResource is the resource of the file at a clean absolute path.
+func fileResource(path string) Resource { return Resource("file:" + path) }
 
 // Overlaps reports whether a and b cannot both have an owner of their own. A port
 // on all addresses overlaps the same port on any address.

@@ -77,3 +77,26 @@ func TestUnreadableSpecIsOpaque(t *testing.T) {
 		})
 	}
 }
+
+// What was handed out stays as it is, whatever is done to a copy (S39).
+func TestCloneSharesNothing(t *testing.T) {
+	const text = `{"apiVersion":"continuo/v1","kind":"Manifest","metadata":{"name":"m","labels":{"a":"1"}},` +
+		`"spec":{"target":{"selector":{"matchLabels":{"b":"1"},"matchExpressions":[{"key":"c","operator":"In","values":["d"]}]}},` +
+		`"scores":[{"kind":"hostname","id":"h","after":["x"],"spec":{"name":"pi"}}]},"extensions":{"e":[1]}}`
+	var m score.Manifest
+	if err := score.Decode([]byte(text), &m); err != nil {
+		t.Fatal(err)
+	}
+	c := m.Clone()
+	c.Metadata.Labels["a"] = "2"
+	c.Spec.Target.Selector.MatchLabels["b"] = "2"
+	c.Spec.Target.Selector.MatchExpressions[0].Values[0] = "2"
+	c.Spec.Target.Selector.MatchExpressions[0].Key = "2"
+	c.Spec.Scores[0].After[0] = "2"
+	c.Spec.Scores[0].ID = "2"
+	c.Extensions["e"][1] = '2'
+	c.Extensions["f"] = nil
+	if b, err := score.Encode(m); err != nil || string(b) != text {
+		t.Errorf("got  %s, %v\nwant %s", b, err, text)
+	}
+}

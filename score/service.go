@@ -54,7 +54,7 @@ const UnitDir = "/etc/systemd/system/"
 func (s Service) Claims() []Resource {
 	c := []Resource{Resource("unit:" + s.Unit)}
 	if s.UnitFile != "" {
-		c = append(c, FileResource(UnitDir+s.Unit))
+		c = append(c, fileResource(UnitDir+s.Unit))
 	}
 	return c
 }
