@@ -89,7 +89,7 @@ func quadlet(c topology.ContainerConfig) ([]byte, error) {
 	}
 	line("Restart", restart)
 	if restart != "no" {
-		line("RestartSec", "2")
+		line("RestartSec", "1")
 	}
 	line("TimeoutStartSec", "120")
 	b.WriteString("\n[Quadlet]\n")
