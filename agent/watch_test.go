@@ -1,0 +1,106 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// deaf is Events that cannot be watched until they are mended.
+type deaf struct {
+	topology.Events
+	mu      sync.Mutex
+	broken  bool
+	watched []topology.Resource
+}
+
+func (d *deaf) Watch(ctx context.Context, res []topology.Resource, changed func(topology.Resource)) error {
+	d.mu.Lock()
+	broken := d.broken
+	d.watched = slices.Sorted(slices.Values(res))
+	d.mu.Unlock()
+	if broken {
+		return errors.New("too many watches")
+	}
+	return d.Events.Watch(ctx, res, changed)
+}
+
+func (d *deaf) mend() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.broken = false
+}
+
+// A device that cannot watch says so, finds drift by its full pass, tries again, and takes
+// it back. What is watched is what the present plan claims.
+func TestCannotWatch(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		ev := &deaf{Events: r.dev.Events(), broken: true}
+		_, f, h, _ := r.running(func(c *agent.Config) { c.Events = ev })
+		offer(t, h, intent(1, manifest("m", file("a", "/etc/a", "1"))))
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		st := f.last()
+		if len(st.Problems) != 1 || st.Problems[0].Code != agent.CodeWatch || !strings.Contains(st.Problems[0].Message, "a full pass every 5m0s finds them: too many watches") {
+			t.Errorf("problems %+v", st.Problems)
+		}
+		r.dev.Put("/etc/a", "x")
+		time.Sleep(7 * time.Minute)
+		if c, _ := r.dev.Read("/etc/a"); c != "1" {
+			t.Error("drift was not found by the full pass")
+		}
+		ev.mend()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if st := f.last(); len(st.Problems) > 0 {
+			t.Errorf("problems %+v", st.Problems)
+		}
+		offer(t, h, intent(2, manifest("m", file("b", "/etc/b", "1"))))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if want := []topology.Resource{"file:/etc/b"}; !slices.Equal(ev.watched, want) {
+			t.Errorf("watched %v, want %v", ev.watched, want)
+		}
+		r.dev.Put("/etc/b", "x")
+		time.Sleep(2 * time.Second)
+		if c, _ := r.dev.Read("/etc/b"); c != "1" {
+			t.Error("drift was not found by an event")
+		}
+	})
+}
+
+type broom struct{ swept [][]string }
+
+func (b *broom) SweepTemp(dirs []string) error {
+	b.swept = append(b.swept, dirs)
+	return errors.New("it does not go away")
+}
+
+// The start clears away what a killed write left, once for each directory; that it cannot does not matter.
+func TestSweepAtStart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.apply(intent(1, manifest("m", file("a", "/etc/a", "1"), file("b", "/etc/b", "1"), file("c", "/srv/c", "1"))))
+		b := &broom{}
+		_, f, h, _ := r.running(func(c *agent.Config) { c.Sweeper = b })
+		if len(b.swept) != 1 || !slices.Equal(b.swept[0], []string{"/etc", "/srv"}) {
+			t.Errorf("swept %v", b.swept)
+		}
+		offer(t, h, intent(2, manifest("m", file("a", "/etc/a", "1"))))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if st := f.last(); st.State != interpret.StateConverged {
+			t.Errorf("state %s", st.State)
+		}
+	})
+}
