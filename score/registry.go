@@ -166,7 +166,7 @@ func undata(t reflect.Type, at string) string {
 	case reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Float32, reflect.Float64:
 		return at + " is a " + t.Kind().String()
 	case reflect.Map, reflect.Slice, reflect.Array, reflect.Pointer:
-		if t == reflect.TypeFor[jsontext.Value]() {
+		if t.Kind() != reflect.Map && t.Elem().Kind() == reflect.Uint8 { // jsontext.Value, json.RawMessage, bytes
 			return at + " is a raw document"
 		}
 		return undata(t.Elem(), at+"[]")
