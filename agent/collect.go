@@ -150,8 +150,8 @@ func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdic
 	if r.entry.Provenance == store.Adopted && a.Found { // what is gone need not be kept
 		r.q.Provenance = authority.Adopted
 	}
-	if m, _, ok := strings.Cut(string(a.FoundMark), "/"); ok && m != r.entry.Manifest && r.plan.has(m) {
-		r.q.Provenance = authority.Foreign // somebody else's by now
+	if m, _, ok := strings.Cut(string(a.FoundMark), "/"); ok && m != r.entry.Manifest && r.plan.wanted(a.FoundMark, score.Resource(r.entry.Resource)) {
+		r.q.Provenance = authority.Foreign // it may be somebody else's by now; a thing that moved may carry its old mark
 	}
 	d := authority.Decide(r.q)
 	switch d.Answer {

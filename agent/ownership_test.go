@@ -291,3 +291,16 @@ func TestOwnerKeepsAnOverlappingPort(t *testing.T) {
 		r.want(r.apply(both), "a/web=conflict/owned_by b/web=unchanged")
 	}
 }
+
+// A thing that moved without being touched carries the mark of its first manifest; that
+// does not keep it when its last one gives it up.
+func TestOldMarkDoesNotKeep(t *testing.T) {
+	r := newRig(t)
+	x, a, b := file("x", "/etc/x", "1"), file("a", "/etc/a", "1"), file("b", "/etc/b", "1")
+	r.apply(intent(1, manifest("a", a, x), manifest("b", b)))
+	r.apply(intent(2, manifest("a", a), manifest("b", b, x)))
+	st := r.apply(intent(3, manifest("a", a), manifest("b", b)))
+	if _, ok := r.dev.Read("/etc/x"); ok || len(st.Orphans) > 0 {
+		t.Errorf("there: %v, left %+v", ok, st.Orphans)
+	}
+}
