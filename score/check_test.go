@@ -60,6 +60,7 @@ func TestSpecProblems(t *testing.T) { // H50, H68, cases 1, 53, 61, 66, 67, 73, 
 	}{
 		{path("/etc/f"), nil},
 		{path("/srv/caf\u00e9 \U0001F680.txt"), nil},
+		{path("/srv/cafe\u0301.txt"), []string{`warning /path: path "/srv/cafe\u0301.txt" has a combining character: the same name written as one character is another file`}}, // case 45
 		{path(""), []string{`/path: path "" ` + clean}},
 		{path("etc/f"), []string{`/path: path "etc/f" ` + clean}},
 		{path("/"), []string{`/path: path "/" ` + clean}},

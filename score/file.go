@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 func init() {
@@ -77,6 +78,9 @@ func checkPath(r *Report, p string) {
 		r.Errorf("path has a NUL byte")
 	case len(p) > 4095:
 		r.Errorf("path is %d bytes long, a device takes 4095", len(p))
+	}
+	if strings.ContainsFunc(p, func(c rune) bool { return unicode.Is(unicode.Mn, c) }) {
+		r.Warnf("path %+q has a combining character: the same name written as one character is another file", p)
 	}
 	for part := range strings.SplitSeq(p, "/") {
 		if len(part) > 255 {
