@@ -203,6 +203,7 @@ func (t *Table) look(ctx context.Context, s score.Score, st *ScoreStatus) (Bindi
 func (t *Table) find(s score.Score, st *ScoreStatus) (Binding, bool) {
 	if o, ok := s.Spec.(score.Opaque); ok && o.Why != "" {
 		st.end(Unsupported, CodeUnreadable, fmt.Sprintf("this agent cannot read the spec: %s: %s", o.Path, o.Why))
+		st.Path = Brief(o.Path)
 		return Binding{}, false
 	}
 	b, ok := t.byKind[st.Kind]

@@ -20,6 +20,8 @@ type ScoreStatus struct {
 	Code Code `json:"code,omitempty"`
 	// Message says the same for people.
 	Message string `json:"message,omitempty"`
+	// Path is the field of the spec that the code is about, as a JSON pointer, where it is about one: /mode.
+	Path string `json:"path,omitempty"`
 	// Changes that were made, or, if the score has not converged, that are left.
 	Changes []Change `json:"changes,omitempty"`
 	// Observed is the typed state of the kind, as found last.

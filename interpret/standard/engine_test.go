@@ -133,18 +133,19 @@ func TestUnsupported(t *testing.T) { // H37
 		name    string
 		spec    score.Spec
 		code    interpret.Code
+		path    string
 		message string
 	}{
-		{"unknown kind", score.Opaque{Of: "hologram"}, interpret.CodeUnknownKind, `this agent knows no kind "hologram"`},
-		{"unknown field", score.Opaque{Of: "file", Why: `unknown field "colour"`, Path: "/colour"}, interpret.CodeUnreadable, `cannot read the spec: /colour: unknown field "colour"`},
-		{"missing capability", score.Container{Name: "web"}, interpret.CodeMissingCapability, `this device has no capability for kind "container", which needs [containers]`},
+		{"unknown kind", score.Opaque{Of: "hologram"}, interpret.CodeUnknownKind, "", `this agent knows no kind "hologram"`},
+		{"unknown field", score.Opaque{Of: "file", Why: `unknown field "colour"`, Path: "/colour"}, interpret.CodeUnreadable, "/colour", `cannot read the spec: /colour: unknown field "colour"`},
+		{"missing capability", score.Container{Name: "web"}, interpret.CodeMissingCapability, "", `this device has no capability for kind "container", which needs [containers]`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := score.Score{ID: "x", Spec: tt.spec}
 			st, err := table.Play(t.Context(), interpret.Wish{Score: s}, &open{})
-			if err != nil || st.Outcome != interpret.Unsupported || st.Code != tt.code || !strings.Contains(st.Message, tt.message) {
-				t.Errorf("got %s %s %q, %v", st.Outcome, st.Code, st.Message, err)
+			if err != nil || st.Outcome != interpret.Unsupported || st.Code != tt.code || st.Path != tt.path || !strings.Contains(st.Message, tt.message) {
+				t.Errorf("got %s %s at %q: %q, %v", st.Outcome, st.Code, st.Path, st.Message, err)
 			}
 			if st := table.Prefetch(t.Context(), s); st.Outcome != "" {
 				t.Errorf("prefetch: %s", st.Message)
