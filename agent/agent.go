@@ -42,11 +42,12 @@ type Agent struct {
 	accepting sync.Mutex // one intent at a time
 	unkept    bool       // the last pass could not keep the books
 
-	mu       sync.Mutex
-	plan     *plan
-	control  Control
-	problems []interpret.Problem
-	status   interpret.DeviceStatus // as of the last pass
+	mu        sync.Mutex
+	plan      *plan
+	control   Control
+	problems  []interpret.Problem
+	recovered time.Time              // when a loss was found last
+	status    interpret.DeviceStatus // as of the last pass
 }
 
 // New returns an agent that does nothing yet.

@@ -83,6 +83,34 @@ func TestBooksCannotBeWritten(t *testing.T) {
 	})
 }
 
+// That something was lost is said for a day, and then no more, if all is well.
+func TestRecoveredIsSaidForADay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, _, h, stop := r.running()
+		offer(t, h, intent(1, manifest("m", file("a", "/etc/a", "1"))))
+		time.Sleep(time.Minute)
+		stop()
+		r.restart()
+		r.lost.Findings = []store.Finding{{File: "journal.0", Code: store.CodeTorn, Lost: true, Detail: "the last record is incomplete"}}
+		_, f, _, _ := r.running()
+		var st interpret.DeviceStatus
+		for _, tt := range []struct {
+			after time.Duration
+			want  int
+		}{{time.Minute, 1}, {22 * time.Hour, 1}, {3 * time.Hour, 0}} {
+			time.Sleep(tt.after)
+			synctest.Wait()
+			if now := f.last(); now.State != "" {
+				st = now
+			}
+			if len(st.Problems) != tt.want || st.State != interpret.StateConverged {
+				t.Errorf("after %s more: %s, problems %v", tt.after, st.State, st.Problems)
+			}
+		}
+	})
+}
+
 // An intent on disk that is not trusted any more gives no authority: nothing is corrected
 // and nothing collected, it is said, and a trusted one goes on from there (keys that were rotated).
 func TestIntentOnDiskIsNotTrustedAnyMore(t *testing.T) {

@@ -169,6 +169,9 @@ func (a *Agent) problem(code interpret.Code, message string) (fresh bool) {
 			return false
 		}
 	}
+	if code == CodeRecovered {
+		a.recovered = time.Now()
+	}
 	a.problems = append(a.problems, interpret.Problem{Code: code, Message: message, Since: time.Now().UTC().Truncate(time.Second)})
 	return true
 }

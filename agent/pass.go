@@ -88,10 +88,22 @@ func (a *Agent) pass(ctx context.Context) (changed bool) {
 		a.resolve(CodeStore)
 	}
 	a.unkept = err != nil || !sound
+	if st.State == interpret.StateConverged && !a.Runner.Uncertain && a.recoveredFor() > sayRecovered {
+		a.resolve(CodeRecovered)
+	}
 	a.Runner.keep(pl)
 	changed = a.log(st, p.removed)
 	a.publish(st)
 	return changed
+}
+
+// sayRecovered is how long a device says that it had lost something, if all is well since.
+const sayRecovered = 24 * time.Hour
+
+func (a *Agent) recoveredFor() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Since(a.recovered)
 }
 
 // present is what the agent is to do now.
