@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"regexp"
 	"strings"
 	"sync"
@@ -48,6 +47,7 @@ type Link struct {
 	refused  map[interpret.Code]bool
 	blocked  bool
 	imposter bool // another agent reports as this device
+	failing  bool // an attempt to connect has failed since there was a connection
 
 	intake sync.Mutex // one document at a time
 	last   seen
@@ -139,23 +139,15 @@ func (l *Link) session(ctx context.Context) {
 	l.disconnected()
 }
 
-// A dialer stops dialling when the link stops.
-type dialer struct{ ctx context.Context }
-
-func (d dialer) Dial(network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(d.ctx, connectTimeout)
-	defer cancel()
-	return new(net.Dialer).DialContext(ctx, network, address)
-}
-
 func (l *Link) connected(nc *nats.Conn) {
 	l.spread.connected()
 	l.mu.Lock()
 	if l.nc == nil {
 		close(l.online)
 	}
-	l.nc, l.hint = nc, hint{}
+	l.nc, l.hint, l.failing = nc, hint{}, false
 	l.mu.Unlock()
+	l.notice(nil)
 	l.h.Resolved(CodeLink)
 	if l.o.tune.has(onConnect) {
 		l.want(0)
@@ -194,9 +186,23 @@ func (l *Link) conn(ctx context.Context) (*nats.Conn, error) {
 
 func (l *Link) problem(code interpret.Code, message string) { l.h.Refused(code, message) }
 
-// notConnected hears why an attempt failed. A network that is down is no news; an answer that will not change by
-// itself is.
+// notice says that there is a connection, or why there is none.
+func (l *Link) notice(err error) {
+	if l.o.Notice != nil {
+		l.o.Notice(err)
+	}
+}
+
+// notConnected hears why an attempt failed. A network that is down is worth a line in the log, once; an answer that will
+// not change by itself is a problem.
 func (l *Link) notConnected(err error) {
+	l.mu.Lock()
+	known := l.failing
+	l.failing = true
+	l.mu.Unlock()
+	if !known {
+		l.notice(err)
+	}
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && time.Now().Before(invalid.Cert.NotBefore):

@@ -47,6 +47,10 @@ type Options struct {
 	// server restarted keeps that server down. It is implied when every server is on the own machine.
 	AtOnce bool
 
+	// Notice hears nil when there is a connection, and why there is none when the first attempt after that failed; may
+	// be nil.
+	Notice func(error)
+
 	// Clock tells the time when it can be trusted, and else the zero time: then no document is refused for its age.
 	// nil never tells.
 	Clock func() time.Time

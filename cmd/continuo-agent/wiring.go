@@ -83,6 +83,13 @@ func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *lo
 		Keys: documents, ControlKeys: control,
 		Version: id.Version, Build: cli.ThisBuild().Commit, BootID: id.BootID, Instance: id.Instance,
 		Window: readWindow(c.StateDir()), KeepWindow: keepWindow(c.StateDir()), Clock: trustedTime,
+		Notice: func(err error) {
+			if err != nil {
+				log.WithError(err).Warn("cannot connect to the fleet; it is tried again, and what was accepted stays in force")
+			} else {
+				log.Info("connected to the fleet")
+			}
+		},
 	}
 	switch c.Credentials.Type {
 	case config.CredentialsNkey:
