@@ -37,7 +37,7 @@ func TestResolve(t *testing.T) {
 		want settings
 		err  string
 	}{
-		{"selected context", Options{}, map[string]string{"XDG_CONFIG_HOME": dir, "HOME": "/home/op"}, settings{url: "nats://home", creds: "/home/op/home.creds", inboxPrefix: "_I"}, ""},
+		{"selected context", Options{}, map[string]string{"XDG_CONFIG_HOME": dir, "HOME": "/home/pi"}, settings{url: "nats://home", creds: "/home/pi/home.creds", inboxPrefix: "_I"}, ""},
 		{"named context", Options{Context: "work"}, map[string]string{"XDG_CONFIG_HOME": dir}, settings{url: "tls://work", nkey: "/work.nk", ca: "/ca.pem"}, ""},
 		{"context of the environment", Options{}, map[string]string{"XDG_CONFIG_HOME": dir, "NATS_CONTEXT": "work"}, settings{url: "tls://work", nkey: "/work.nk", ca: "/ca.pem"}, ""},
 		{"environment over context", Options{Context: "work"}, map[string]string{"XDG_CONFIG_HOME": dir, "NATS_URL": "nats://env", "NATS_CA": "/env.pem"}, settings{url: "nats://env", nkey: "/work.nk", ca: "/env.pem"}, ""},
