@@ -1,0 +1,120 @@
+package continuo_test
+
+import (
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/continuo-fleet/continuo/interpret"
+)
+
+// H72: the words of a status are those of the glossary, all of them and no others.
+func TestWordsOfAStatus(t *testing.T) {
+	_, section, ok := strings.Cut(readText(t, "ADR/README.md"), "\n## Words\n")
+	if !ok {
+		t.Fatal("ADR/README.md has no section Words")
+	}
+	told := map[string]bool{}
+	for line := range strings.Lines(section) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 {
+			for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
+				told[m[1]] = true
+			}
+		}
+	}
+	used := map[string]bool{}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Slice, reflect.Pointer, reflect.Map:
+			walk(typ.Elem())
+		case reflect.Struct:
+			if typ.PkgPath() != module+"/interpret" {
+				return
+			}
+			for f := range typ.Fields() {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				used[name] = true
+				walk(f.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[interpret.DeviceStatus]())
+	for _, word := range []string{"generation", "observedGeneration", "conditions", "phase"} {
+		if !used[word] {
+			t.Errorf("no field of a status is called %s", word)
+		}
+	}
+	for word := range used {
+		if !told[word] {
+			t.Errorf("the glossary does not tell what %s is", word)
+		}
+	}
+	for word := range told {
+		if !used[word] {
+			t.Errorf("the glossary tells of %s, which is no field of a status", word)
+		}
+	}
+}
+
+// modules is every module that the agent links, with whom its code talks to. The fleet is reached through NATS, and
+// everything else is on the device (H47).
+var modules = map[string]string{
+	"github.com/nats-io/nats.go": "the NATS server: the only thing that the agent talks to over a network",
+	"github.com/nats-io/nkeys":   "nobody", "github.com/nats-io/nuid": "nobody", "github.com/klauspost/compress": "nobody", "golang.org/x/crypto": "nobody",
+
+	"github.com/godbus/dbus/v5": "the system bus, a local socket", "github.com/coreos/go-systemd/v22": "systemd, over the bus and its notify socket",
+
+	"github.com/moby/moby/client": "podman, over its local socket", "github.com/moby/moby/api": "nobody",
+	"github.com/containerd/errdefs": "nobody", "github.com/containerd/errdefs/pkg": "nobody", "github.com/distribution/reference": "nobody",
+	"github.com/docker/go-connections": "podman's socket, for the client", "github.com/docker/go-units": "nobody", "github.com/moby/docker-image-spec": "nobody",
+	"github.com/opencontainers/go-digest": "nobody", "github.com/opencontainers/image-spec": "nobody", "github.com/felixge/httpsnoop": "nobody",
+	// The client speaks OpenTelemetry; the parts that would send anything (sdk, exporters) are not here.
+	"go.opentelemetry.io/otel": "nobody", "go.opentelemetry.io/otel/metric": "nobody", "go.opentelemetry.io/otel/trace": "nobody", "go.opentelemetry.io/auto/sdk": "nobody",
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp": "nobody", "github.com/go-logr/logr": "nobody", "github.com/go-logr/stdr": "nobody",
+
+	"github.com/fsnotify/fsnotify": "the kernel", "golang.org/x/sys": "the kernel",
+	"github.com/go-json-experiment/json": "nobody", "go.yaml.in/yaml/v4": "nobody", "github.com/vmihailenco/msgpack/v5": "nobody", "github.com/vmihailenco/tagparser/v2": "nobody",
+	"github.com/sirupsen/logrus": "nobody", "github.com/spf13/cobra": "nobody", "github.com/spf13/pflag": "nobody",
+}
+
+func TestTheAgentTalksToNATSOnly(t *testing.T) { // H47
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.Module.Path}}{{end}}", "./cmd/continuo-agent")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := maps.Clone(modules)
+	for m := range strings.FieldsSeq(string(out)) {
+		if m != module && modules[m] == "" {
+			t.Errorf("the agent links %s: say in the table whom it talks to", m)
+			modules[m] = "told"
+		}
+		delete(left, m)
+	}
+	for m := range left {
+		t.Errorf("the table has %s, which the agent does not link", m)
+	}
+	// Our own code opens no connection by itself.
+	for _, p := range packages(t) {
+		linked := slices.ContainsFunc([]string{"agent", "score", "topology", "interpret", "internal/wire", "cmd/continuo-agent", "schemas/source"}, func(base string) bool {
+			return p.name() == base || strings.HasPrefix(p.name(), base+"/")
+		})
+		for _, imp := range p.Imports {
+			if linked && slices.Contains([]string{"net/http", "net/smtp", "net/rpc"}, imp) {
+				t.Errorf("%s imports %s", p.name(), imp)
+			}
+		}
+		for _, name := range p.GoFiles {
+			src := readText(t, filepath.Join(p.name(), name))
+			if m := regexp.MustCompile(`\b(net|tls)\.(Dial\w*|Listen\w*)\(`).FindString(src); linked && m != "" {
+				t.Errorf("%s/%s calls %s", p.name(), name, strings.TrimSuffix(m, "("))
+			}
+		}
+	}
+}
