@@ -54,7 +54,7 @@ func (p *pace) holds(mark topology.Mark, wish string) (interpret.Verdict, bool) 
 		return interpret.Verdict{Outcome: h.last.Outcome, Code: h.last.Code, Message: fmt.Sprintf("%s; next try at %s UTC", h.last.Message, at)}, true
 	}
 	return interpret.Verdict{Outcome: interpret.Drifted, Code: interpret.CodeFlapping,
-		Message: fmt.Sprintf("somebody else changes it again and again, it was corrected %d times in a row; next time at %s UTC", h.drifted, at)}, true
+		Message: fmt.Sprintf("it does not stay as it is made, again and again: it was corrected %d times in a row; next time at %s UTC", h.drifted, at)}, true
 }
 
 // How a score was played in one pass.

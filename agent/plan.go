@@ -166,10 +166,10 @@ func (p *plan) has(manifest string) bool {
 // device.
 func (p *plan) rival(it *item, owner func(score.Resource) string) (*item, score.Resource) {
 	for _, r := range it.claims {
-		claims := p.claims(r)
-		if len(claims) < 2 {
-			continue
+		if !r.IsPort() && len(p.claimed[r]) < 2 {
+			continue // as nearly always
 		}
+		claims := p.claims(r)
 		w := claims[0]
 		for _, c := range claims {
 			if owner(c.res) == c.it.manifest.name {
