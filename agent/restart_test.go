@@ -1,15 +1,114 @@
 package agent_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
+
+// A change of a score restarts what asks for it, once, and also when the agent is
+// killed between the change and the restart (G15).
+func TestRestartOn(t *testing.T) {
+	starts := func(r *rig) string {
+		st, err := r.dev.Services().Service(t.Context(), "app.service")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Invocation
+	}
+	conf := func(content string) agent.Intent {
+		return intent(1, manifest("m", file("conf", "/etc/app.conf", content), service("app", "app.service", "conf")))
+	}
+	t.Run("once per change", func(t *testing.T) {
+		r := newRig(t)
+		r.apply(conf("1"))
+		first := starts(r)
+		r.want(r.apply(conf("1")), "m/app=unchanged m/conf=unchanged")
+		if starts(r) != first {
+			t.Fatal("restarted without a change")
+		}
+		st := r.apply(conf("2"))
+		r.want(st, "m/app=changed m/conf=changed")
+		if s := st.Manifests[0].Scores[0]; s.Cause != interpret.CauseDependency {
+			t.Errorf("cause is %s", s.Cause)
+		}
+		second := starts(r)
+		if second == first {
+			t.Fatal("not restarted after a change")
+		}
+		r.want(r.apply(conf("2")), "m/app=unchanged m/conf=unchanged")
+		if starts(r) != second {
+			t.Fatal("restarted twice for one change")
+		}
+	})
+	t.Run("killed before the restart", func(t *testing.T) {
+		r := newRig(t)
+		r.apply(conf("1"))
+		first := starts(r)
+		r.dev.FailOnce(memory.OpRestart, "unit:app.service", topology.Faultf(topology.CodeCanceled, "killed"))
+		r.want(r.apply(conf("2")), "m/app=failed/canceled m/conf=changed")
+		r.restart()
+		r.want(r.apply(conf("2")), "m/app=changed m/conf=unchanged")
+		if starts(r) == first {
+			t.Error("the restart was lost")
+		}
+	})
+	t.Run("its own definition, killed before the restart", func(t *testing.T) {
+		for _, crash := range []bool{true, false} {
+			r := newRig(t)
+			one := intent(1, manifest("m", service("app", "app.service")))
+			r.apply(one)
+			first := starts(r)
+			s := service("app", "app.service")
+			spec := s.Spec.(score.Service)
+			spec.UnitFile += "# second\n"
+			s.Spec = spec
+			two := intent(2, manifest("m", s))
+			if crash { // the process ends between the two
+				r.dev.Before(func(_ context.Context, c memory.Call) error {
+					if c.Op == memory.OpRestart {
+						r.disk = r.disk.Crash(store.LoseNothing)
+						return errKilled
+					}
+					return nil
+				})
+				_, _ = r.runner.Apply(t.Context(), two)
+				r.dev.Heal()
+				r.start()
+			} else { // the restart fails, and the agent lives on
+				r.dev.FailOnce(memory.OpRestart, "unit:app.service", topology.Faultf(topology.CodeTimeout, "no answer"))
+				r.want(r.apply(two), "m/app=failed/timeout")
+				r.restart()
+			}
+			r.want(r.apply(two), "m/app=changed")
+			if starts(r) == first {
+				t.Errorf("crash %v: it still runs by its old definition", crash)
+			}
+			r.want(r.apply(two), "m/app=unchanged")
+		}
+	})
+	t.Run("a service that ran before", func(t *testing.T) {
+		r := newRig(t)
+		r.dev.Install("app.service", "[Service]\nExecStart=/usr/bin/app\n")
+		r.dev.StartUnit("app.service")
+		first := starts(r)
+		in := intent(1, manifest("m", file("conf", "/etc/app.conf", "1"),
+			score.Score{ID: "app", Spec: score.Service{Unit: "app.service", State: score.Running, RestartOn: []score.ID{"conf"}}}))
+		r.want(r.apply(in), "m/app=changed m/conf=changed")
+		if starts(r) == first {
+			t.Error("it still runs with the configuration of before")
+		}
+		r.want(r.apply(in), "m/app=unchanged m/conf=unchanged")
+	})
+}
 
 // A chain: a change of the first restarts the second, whose restart restarts the third, each once.
 func TestRestartChain(t *testing.T) {
