@@ -111,6 +111,22 @@ func TestRecoveredIsSaidForADay(t *testing.T) {
 	})
 }
 
+// That everything was lost is said although a new intent comes at once, as it does where there is a network.
+func TestLossIsSaidAfterANewIntent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lost.Findings = []store.Finding{{File: "ledger.0", Code: store.CodeDamaged, Lost: true, Detail: "the ledger does not start like one"}}
+		_, f, h, _ := r.running()
+		offer(t, h, intent(1, manifest("m", file("a", "/etc/a", "1"))))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		st := f.last()
+		if st.Generation != 1 || len(st.Problems) != 1 || st.Problems[0].Code != agent.CodeRecovered {
+			t.Errorf("generation %d, problems %+v", st.Generation, st.Problems)
+		}
+	})
+}
+
 // An intent on disk that is not trusted any more gives no authority: nothing is corrected
 // and nothing collected, it is said, and a trusted one goes on from there (keys that were rotated).
 func TestIntentOnDiskIsNotTrustedAnyMore(t *testing.T) {

@@ -151,7 +151,7 @@ const maxProblems = 5
 
 // lasting are the problems that a new intent does not end.
 var lasting = map[interpret.Code]bool{
-	CodeNewerState: true, CodeWatch: true,
+	CodeNewerState: true, CodeWatch: true, CodeRecovered: true,
 	CodeLink: true, CodeNotPermitted: true, CodeDuplicate: true, CodeShortened: true,
 }
 

@@ -24,6 +24,11 @@ func (a *Agent) load() {
 			}
 			a.problem(code, f.String())
 		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, p := range a.problems {
+			a.Log.WithField("code", p.Code).Warn(p.Message)
+		}
 	}()
 	for _, in := range a.Recovered.Intents {
 		if in.Name != intentName {
@@ -31,12 +36,12 @@ func (a *Agent) load() {
 		}
 		full, ok, err := a.Runner.Store.Intent(in.Name)
 		if err != nil || !ok {
-			a.problem(CodeRecovered, fmt.Sprintf("cannot read the last accepted intent: %v", err))
+			a.problem(CodeIntentLost, fmt.Sprintf("cannot read the last accepted intent: %v", err))
 			continue
 		}
 		opened, err := a.Open(full.Envelope)
 		if err != nil {
-			a.problem(CodeRecovered, fmt.Sprintf("the last accepted intent is not trusted any more, so that this device changes nothing; publish it again with a key that the device trusts: %v", err))
+			a.problem(CodeIntentLost, fmt.Sprintf("the last accepted intent is not trusted any more, so that this device changes nothing; publish it again with a key that the device trusts: %v", err))
 			continue
 		}
 		a.follow(opened, "intent loaded from disk")

@@ -82,6 +82,7 @@ const (
 	CodeNotWhole     interpret.Code = "not_whole"
 	CodeStore        interpret.Code = "store"
 	CodeRecovered    interpret.Code = "store_recovered"
+	CodeIntentLost   interpret.Code = "intent_lost" // what was accepted last cannot be used; the next one ends it
 	CodeNewerState   interpret.Code = "state_is_newer"
 	CodeLink         interpret.Code = "link"
 	CodeWatch        interpret.Code = "watch"
