@@ -61,9 +61,12 @@ func dataDir(flag string) (string, error) {
 	return filepath.Abs(dir)
 }
 
+// as is the user of "continuo up" that a command connects as.
+type as func(localnats.Dir) fleet.Options
+
 // options says which server it is: what flags or the environment name, else the one that
 // `continuo up` runs, or ran, on this machine.
-func (c *connection) options() (fleet.Options, error) {
+func (c *connection) options(user as) (fleet.Options, error) {
 	named := cmp.Or(c.o.Server, c.o.Context, c.o.Creds, c.o.NKey, c.o.User) != ""
 	for _, name := range []string{"NATS_URL", "NATS_CONTEXT", "NATS_CREDS", "NATS_NKEY", "NATS_USER", "NATS_TOKEN"} {
 		named = named || os.Getenv(name) != ""
@@ -81,7 +84,7 @@ func (c *connection) options() (fleet.Options, error) {
 		}
 		return c.o, nil
 	}
-	o := localnats.Dir(dir).Operator()
+	o := user(localnats.Dir(dir))
 	if c.o.CA != "" {
 		o.CA, o.ServerCert = c.o.CA, ""
 	}
@@ -91,7 +94,11 @@ func (c *connection) options() (fleet.Options, error) {
 
 // connect connects. While patient lasts, a server that is not there yet is waited for.
 func (c *connection) connect(ctx context.Context, patient bool) (*fleet.Fleet, error) {
-	o, err := c.options()
+	return c.connectAs(ctx, localnats.Dir.Operator, patient)
+}
+
+func (c *connection) connectAs(ctx context.Context, user as, patient bool) (*fleet.Fleet, error) {
+	o, err := c.options(user)
 	if err != nil {
 		return nil, err
 	}

@@ -60,3 +60,22 @@ func TestHalfPublished(t *testing.T) {
 		t.Errorf("nothing was published: %v, %s", err, out.String())
 	}
 }
+
+// A control service of one's own beside "continuo up" connects as one: it may do what it must.
+func TestServeBesideUp(t *testing.T) {
+	b := newBench(t)
+	b.up()
+	out, stop := b.background("serve")
+	out.until(t, "control service is running")
+	for range 3 { // the server has answered everything before by then
+		b.run("status")
+	}
+	if code := stop(); code != 0 || strings.Contains(out.String(), "not allowed") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	for _, n := range []string{"0", "-1", "2", "7"} {
+		if code, _, errs := b.run("setup", "--replicas", n); code != 2 || !strings.Contains(errs, "--replicas is "+n) {
+			t.Errorf("exit %d: %s", code, errs)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
 	"github.com/continuo-fleet/continuo/fleet"
+	"github.com/continuo-fleet/continuo/fleet/localnats"
 )
 
 func newServe() *cobra.Command {
@@ -43,7 +44,7 @@ nothing that it could not read again, and any number of it may run. continuo up 
 			if o.Keys, err = fleet.DocumentKeys(trusted...); err != nil {
 				return &cli.UsageError{Err: err}
 			}
-			f, err := c.connect(cmd.Context(), false)
+			f, err := c.connectAs(cmd.Context(), localnats.Dir.Control, false)
 			if err != nil {
 				return err
 			}
@@ -74,6 +75,9 @@ func newSetup() *cobra.Command {
 what differs is shown, and is for a person to judge. continuo up does this by itself.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if replicas != 1 && replicas != 3 && replicas != 5 {
+				return cli.Usagef("--replicas is %d: it is 1, or 3 or 5 on a cluster", replicas)
+			}
 			f, err := c.connect(cmd.Context(), false)
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/nats-io/nkeys"
 
@@ -71,8 +72,11 @@ func (dir Dir) Devices() ([]fleet.Device, error) {
 	for _, e := range entries {
 		if name, ok := strings.CutSuffix(e.Name(), ".nk"); ok {
 			d, err := fleet.ParseDevice(name)
+			if err == nil && d.String() != name {
+				err = fmt.Errorf("the key of %s is in %s.nk", d, d)
+			}
 			if err != nil {
-				return nil, fmt.Errorf("cannot list the devices: %s is in the way: %w", e.Name(), err)
+				return nil, fmt.Errorf("cannot list the devices: %s is in the way: %w", filepath.Join(string(dir), "devices", e.Name()), err)
 			}
 			out = append(out, d)
 		}
@@ -80,8 +84,34 @@ func (dir Dir) Devices() ([]fleet.Device, error) {
 	return out, nil
 }
 
+// leftOver is how old a temporary file is that nobody is writing any more.
+const leftOver = time.Minute
+
+// sweep removes the temporary files that a killed command left behind: the seed of a key may be in them.
+func (dir Dir) sweep() error {
+	for _, folder := range []string{"keys", "users", "devices"} {
+		files, err := filepath.Glob(filepath.Join(string(dir), folder, "*.nk.*.tmp"))
+		if err != nil {
+			return fmt.Errorf("cannot look for left-over files: %w", err)
+		}
+		for _, file := range files {
+			st, err := os.Lstat(file)
+			if err == nil && time.Since(st.ModTime()) > leftOver {
+				err = os.Remove(file)
+			}
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("cannot remove a left-over file: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 // Keys are the signing keys of the fleet; those that are missing are made.
 func (dir Dir) Keys() (fleet.Keys, error) { return fleet.OpenKeys(filepath.Join(string(dir), "keys")) }
+
+// Control is how a control service connects to the server.
+func (dir Dir) Control() fleet.Options { return dir.connect("control") }
 
 // Operator is how the operator connects to the server, where it runs now or ran last.
 func (dir Dir) Operator() fleet.Options { return dir.connect("operator") }

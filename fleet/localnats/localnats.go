@@ -93,6 +93,9 @@ func Start(o Options) (_ *Server, err error) {
 			s.lock.Close()
 		}
 	}()
+	if err = s.dir.sweep(); err != nil {
+		return nil, err
+	}
 	if s.keys, err = s.dir.Keys(); err != nil {
 		return nil, err
 	}
@@ -146,7 +149,7 @@ func (s *Server) Setup(ctx context.Context) (fleet.SetupResult, error) {
 
 // Serve runs the control service, and looks for devices that other commands add, until ctx ends.
 func (s *Server) Serve(ctx context.Context, o fleet.ServeOptions) error {
-	f, err := fleet.Connect(ctx, s.dir.connect("control"))
+	f, err := fleet.Connect(ctx, s.dir.Control())
 	if err != nil {
 		return err
 	}
