@@ -199,7 +199,7 @@ func (g *gate) Holds(ctx context.Context, _ score.Score, mark topology.Mark) err
 		}
 	}
 	now := g.settled()
-	if owned && e.Score == string(g.it.score.ID) && e.Manifest == g.it.manifest.name && e.SpecDigest == g.it.digest && e.Triggers == now {
+	if e.Triggers == now && g.kept() {
 		return nil
 	}
 	how := store.Created
@@ -209,6 +209,18 @@ func (g *gate) Holds(ctx context.Context, _ score.Score, mark topology.Mark) err
 	actions := g.actions(e, how, e.Backup)
 	actions[0].Entry.Triggers = now // never interrupted: that would have been a change
 	return g.Store.Record(actions...)
+}
+
+// kept reports whether the books say of everything that the score claims that it was
+// made by this score as it is now.
+func (g *gate) kept() bool {
+	for _, c := range g.it.claims {
+		e, owned := g.Store.Owner(string(c))
+		if !owned || e.Manifest != g.it.manifest.name || e.Score != string(g.it.score.ID) || e.SpecDigest != g.it.digest {
+			return false
+		}
+	}
+	return true
 }
 
 // primary is the entry of the resource that the score is about.

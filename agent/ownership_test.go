@@ -88,6 +88,16 @@ func TestPartsThatAScoreGivesUp(t *testing.T) {
 		t.Errorf("the port is owned: %v, left: %v", owned, st.Orphans)
 	}
 
+	// Given up on paper only, because the container could not be looked at, and claimed again.
+	r = newRig(t)
+	r.apply(intent(1, manifest("m", web(score.Port{Host: 80, Container: 80}))))
+	r.dev.FailOnce(memory.OpContainer, "container:web", topology.Faultf(topology.CodeIO, "io"))
+	r.want(r.apply(intent(2, manifest("m", web(score.Port{Host: 81, Container: 80})))), "m/web=failed/io_error")
+	r.want(r.apply(intent(3, manifest("m", web(score.Port{Host: 80, Container: 80})))), "m/web=unchanged")
+	if e, owned := r.store.Owner("port:tcp/80@*"); !owned || e.Score != "web" {
+		t.Errorf("the port is owned: %v, %+v", owned, e)
+	}
+
 	r = newRig(t)
 	brought := service("s", "s.service")
 	bare := score.Score{ID: "s", Spec: score.Service{Unit: "s.service", State: score.Running}}
