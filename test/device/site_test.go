@@ -28,7 +28,7 @@ import (
 const (
 	agentUnit = "continuo-agent.service"
 	// patience is how long something may take that is about to happen. Only a failing test waits so long.
-	patience = 60 * time.Second
+	patience = 90 * time.Second
 	// manifestName is what the manifests of these tests are called, unless one says otherwise.
 	manifestName = "kiosk"
 )

@@ -22,6 +22,7 @@ import (
 func TestMain(m *testing.M) { box.Main(m) }
 
 func TestDeviceBoots(t *testing.T) {
+	t.Parallel()
 	b := box.Start(t, box.Options{})
 	if got := run(t, b, "systemctl", "is-system-running"); got != "running" {
 		t.Errorf("systemd is %s; failed units:\n%s", got, run(t, b, "systemctl", "--failed", "--plain"))
@@ -41,13 +42,14 @@ func TestDeviceBoots(t *testing.T) {
 
 // The clock of the machine must be out of reach: a box shares it.
 func TestDeviceCannotSetTheClock(t *testing.T) {
+	t.Parallel()
 	b := box.Start(t, box.Options{})
 	if _, err := b.Exec(t.Context(), "date", "-s", "2001-01-01"); err == nil {
 		t.Error("date -s worked inside the box")
 	}
 }
 
-func TestDevicePowerCut(t *testing.T) {
+func TestDevicePowerCut(t *testing.T) { // alone: others that sync make it try more often
 	b := box.Start(t, box.Options{})
 	// sync(2) by anyone on this machine saves the data that should get lost, hence the tries
 	for try := range 5 {
@@ -69,6 +71,7 @@ func TestDevicePowerCut(t *testing.T) {
 }
 
 func TestDeviceReboot(t *testing.T) {
+	t.Parallel()
 	b := box.Start(t, box.Options{})
 	before := run(t, b, "cat", "/proc/sys/kernel/random/boot_id")
 	pid := run(t, b, "systemctl", "show", "-P", "UserspaceTimestamp")
@@ -83,6 +86,7 @@ func TestDeviceReboot(t *testing.T) {
 }
 
 func TestDeviceLinkAndHub(t *testing.T) {
+	t.Parallel()
 	b := box.Start(t, box.Options{})
 	l := box.HubListen(t, 0)
 	serve(t, l, "direct")
@@ -126,6 +130,7 @@ func TestDeviceLinkAndHub(t *testing.T) {
 }
 
 func TestDeviceHangs(t *testing.T) {
+	t.Parallel()
 	b := box.Start(t, box.Options{})
 	b.Freeze()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -138,6 +143,7 @@ func TestDeviceHangs(t *testing.T) {
 }
 
 func TestDeviceDiskFails(t *testing.T) {
+	t.Parallel()
 	b := box.Start(t, box.Options{Size: "48M"})
 	if _, err := b.Exec(t.Context(), "dd", "if=/dev/zero", "of=/big", "bs=1M", "count=100"); err == nil {
 		t.Error("100 MB went on a disk of 48 MB")
@@ -154,6 +160,7 @@ func TestDeviceDiskFails(t *testing.T) {
 
 // The sockets of the device can be dialled from this process: libraries under test may run on either side.
 func TestDeviceSocketsFromOutside(t *testing.T) {
+	t.Parallel()
 	b := box.Start(t, box.Options{})
 	conn, err := dbus.Dial("unix:path=" + b.Root() + "/run/dbus/system_bus_socket")
 	if err != nil {
@@ -188,6 +195,7 @@ func TestDeviceSocketsFromOutside(t *testing.T) {
 }
 
 func TestDevicePodmanAndRegistry(t *testing.T) {
+	t.Parallel()
 	b := box.Start(t, box.Options{})
 	run(t, b, "pibox-image")
 	if got := run(t, b, "podman", "run", "--rm", "localhost/busybox:1", "echo", "hi"); got != "hi" {
@@ -200,6 +208,7 @@ func TestDevicePodmanAndRegistry(t *testing.T) {
 }
 
 func TestDeviceRunsTestBinaries(t *testing.T) {
+	t.Parallel()
 	b := box.Start(t, box.Options{})
 	b.RunTestBinary("./test/device/inbox")
 }

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/continuo-fleet/continuo/fleet"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/test/device/box"
 )
 
@@ -33,11 +36,21 @@ func TestPi(t *testing.T) {
 }
 
 // The unit that the agent prints is one that systemd likes: it says ready when what was accepted is true, it is
-// watched, it stops in order, and it may do little (H03, H35, H73).
+// watched, it stops in order, and it may do little (H03, H35, H42, H73).
 func TestAgentUnit(t *testing.T) {
 	t.Parallel()
 	s := online(t, box.Options{})
-	s.converged(s.publish(file("conf", "/etc/kiosk/app.conf", "right\n")))
+	slow := score.Service{
+		Unit: "slow.service", UnitFile: "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sleep 3\n", State: score.Running,
+	}
+	g := s.publish(file("conf", "/etc/kiosk/app.conf", "right\n"), score.Score{ID: "slow", Spec: slow})
+	s.until("a report while it is at work", func(st fleet.DeviceState) error { // H42
+		if st.Status.Phase != interpret.PhaseRunning || st.Status.Generation != g {
+			return fmt.Errorf("it is %s at generation %d", st.Status.Phase, st.Status.Generation)
+		}
+		return nil
+	})
+	s.converged(g)
 	if out := s.run("systemd-analyze", "verify", "/etc/systemd/system/"+agentUnit); out != "" {
 		t.Errorf("systemd-analyze verify says:\n%s", out)
 	}
