@@ -65,6 +65,9 @@ func (d *dirFS) take() error {
 		return fmt.Errorf("cannot lock state directory %s: %w", d.path, err)
 	}
 	if st, err := d.dir.Stat(); err == nil && st.Mode().Perm()&0o077 != 0 {
+		if err := d.checkOurs(); err != nil {
+			return err
+		}
 		if err := d.dir.Chmod(0o700); err != nil && !errors.Is(err, syscall.EROFS) {
 			return fmt.Errorf("cannot make state directory %s private: %w", d.path, err)
 		}
