@@ -19,7 +19,8 @@ build: ## both commands, into bin/
 
 .PHONY: test
 test: ## all tests; as root with the device suite, else it says what was not run
-	@rc=0; $(GOTEST) ./... || rc=1; test/device/run --if-possible || rc=1; exit $$rc
+	@mkdir -p bin; rc=0; $(GOTEST) -coverpkg=./... -coverprofile=bin/cover.out ./... || rc=1; \
+	[ $$rc = 1 ] || test/cover bin/cover.out || rc=1; test/device/run --if-possible || rc=1; exit $$rc
 
 .PHONY: device
 device: ## the device suite alone (as root); DEVICE_FLAGS='-run TestX' for a part of it
@@ -92,6 +93,10 @@ fuzz: ## every fuzz target for FUZZTIME
 	    go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -parallel 2 $$dir; \
 	  done; \
 	done; echo "fuzzed $$n targets for $(FUZZTIME) each"
+
+.PHONY: arm64
+arm64: # the agent as most devices run it; make cross builds everything
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -p 2 -trimpath -ldflags '-s -w' -o dist/continuo-agent-linux-arm64 ./cmd/continuo-agent
 
 .PHONY: cross
 cross: ## static arm64, armv7 and armv6 binaries of both commands, into dist/
