@@ -14,7 +14,7 @@ import (
 )
 
 // Drift is found by an event and corrected: the next full pass would come after minutes, and the test does not wait so
-// long. The aim is 2 s; the measured times are printed (H16, H33; cases 27, 35).
+// long. The aim is 2 s; the measured times are printed (H25, H62; case 35).
 func TestDriftIsCorrectedByEvents(t *testing.T) { // alone: it measures
 	s := online(t, box.Options{})
 	s.run("pibox-image")

@@ -44,7 +44,7 @@ func (s *site) temporary() string {
 }
 
 // A change that is killed at any point is finished by the next start, as if nothing had happened, and nothing is left
-// behind (H13, H23, H24, H35; cases 25, 27, 46, 94).
+// behind (H57; case 27).
 func TestKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	s := online(t, box.Options{})
@@ -85,7 +85,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 }
 
 // A power cut during a change loses nothing: at the next boot the device becomes what it accepted, without any network
-// (H13, H24; cases 35, 94; 200 cuts are for later).
+// (H57, X77; 200 cuts are for later).
 func TestPowerCutsDuringChanges(t *testing.T) {
 	t.Parallel()
 	s := online(t, box.Options{})

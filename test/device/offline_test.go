@@ -49,7 +49,7 @@ func (s *site) holds(content string) {
 }
 
 // Whatever happens to the network and to the server, the device stays as it is and corrects drift, its agent is the
-// same process, and what was published meanwhile arrives (H11, H12, H15, H40; cases 80, 108, 110, 111, 113).
+// same process, and what was published meanwhile arrives (H15, H35, H40, S01; cases 108, 118, 120).
 func TestDeviceWithoutItsFleet(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, box.Options{})
@@ -121,7 +121,7 @@ func outage(t *testing.T, d time.Duration) {
 }
 
 // A device that boots without any network makes true, from disk, what it accepted last: what drifted while it was off,
-// the unit, the container and the host name (H11, H13, H15; cases 86, 87).
+// the unit, the container and the host name (H35, S01; case 87).
 func TestBootWithoutNetwork(t *testing.T) {
 	t.Parallel()
 	s := online(t, box.Options{})

@@ -14,7 +14,7 @@ import (
 )
 
 // A device to which nothing happens does nothing: no process is started by the agent or for it, nothing is written to
-// the disk, nobody can connect to it, and it holds one connection (H03, H40, H62).
+// the disk, nobody can connect to it, and it holds one connection (H03, H40, X17).
 func TestQuietDevice(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, box.Options{})

@@ -19,7 +19,7 @@ import (
 )
 
 // What is not genuine is refused, reported once, and changes nothing; the agent lives on and takes the next genuine
-// document (H17, H28, H36, S05, S07; cases 114, 129 to 132).
+// document (H36, S34; cases 132, 142).
 func TestRubbishIsRefused(t *testing.T) {
 	t.Parallel()
 	s := online(t, box.Options{})

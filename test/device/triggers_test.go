@@ -15,7 +15,7 @@ import (
 )
 
 // Each of the four triggers brings a document by itself. The other three are out of the way by what the operator and
-// the server do, not by a switch in the agent (H09, H38; cases 108, 110).
+// the server do, not by a switch in the agent (H17, H35; case 108).
 func TestEachTriggerIsEnough(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, box.Options{})
