@@ -45,7 +45,7 @@ func (s *site) fingerprint() string {
 func (s *site) jobs() string { return s.run("systemctl", "show", "-P", "NInstalledJobs") }
 
 // The whole way: published outside, made true inside by the agent as its service, and read back, typed. What is true
-// already is not touched again (H01, H04, H07, H09, H11, H17, H31, H58 to H60; cases 47, 66, 69).
+// already is not touched again (H04, H07, H08, H11, H51, H58 to H60; cases 47, 69).
 func TestFourKindsConverge(t *testing.T) {
 	t.Parallel()
 	s := online(t, box.Options{})

@@ -36,7 +36,7 @@ func TestPi(t *testing.T) {
 }
 
 // The unit that the agent prints is one that systemd likes: it says ready when what was accepted is true, it is
-// watched, it stops in order, and it may do little (H03, H35, H42, H73).
+// watched, it stops in order, and it may do little (H03, H30).
 func TestAgentUnit(t *testing.T) {
 	t.Parallel()
 	s := online(t, box.Options{})
