@@ -55,7 +55,7 @@ func (f *Fleet) Serve(ctx context.Context, o ServeOptions) error {
 	if o.Notice == nil {
 		o.Notice = func(error) {}
 	}
-	s := &service{Fleet: f, o: o, documents: map[Device]wire.ControlEnvelope{}, blocked: map[Device]bool{}, seen: map[Device]sighting{}, notes: make(chan note, 1024)}
+	s := &service{Fleet: f, o: o, documents: map[Device]wire.ControlEnvelope{}, blocked: map[Device]bool{}, seen: map[Device]sighting{}, complained: map[Device]time.Time{}, notes: make(chan note, 1024)}
 	sub, err := f.nc.QueueSubscribe(wire.AllHeartbeats, queue, s.answer)
 	if err != nil {
 		return fmt.Errorf("cannot serve: %w", err)
@@ -83,10 +83,11 @@ type service struct {
 	o     ServeOptions
 	notes chan note
 
-	mu        sync.Mutex
-	documents map[Device]wire.ControlEnvelope // generation, digest and size of what is published
-	blocked   map[Device]bool
-	seen      map[Device]sighting
+	mu         sync.Mutex
+	documents  map[Device]wire.ControlEnvelope // generation, digest and size of what is published
+	blocked    map[Device]bool
+	seen       map[Device]sighting
+	complained map[Device]time.Time
 }
 
 // A note is something to be kept in the alive bucket.
@@ -112,7 +113,7 @@ func (s *service) answer(m *nats.Msg) {
 	}
 	hb, err := wire.DecodeHeartbeat(m.Data)
 	if err != nil {
-		s.o.Notice(fmt.Errorf("cannot read a heartbeat of %s: %w", d, err))
+		s.complain(d, fmt.Errorf("cannot read a heartbeat of %s: %w", d, err))
 		return
 	}
 	s.mu.Lock()
@@ -131,7 +132,7 @@ func (s *service) answer(m *nats.Msg) {
 		err = m.Respond(b)
 	}
 	if err != nil {
-		s.o.Notice(fmt.Errorf("cannot answer a heartbeat of %s: %w", d, err))
+		s.complain(d, fmt.Errorf("cannot answer a heartbeat of %s: %w", d, err))
 	}
 	select {
 	case s.notes <- note{d, Heartbeat{
@@ -139,6 +140,22 @@ func (s *service) answer(m *nats.Msg) {
 		Outcome: hb.Outcome, Health: hb.Health, Store: hb.Store, Pending: hb.Pending, Uptime: hb.Uptime, Duplicate: duplicate,
 	}}:
 	default: // the store is slow; the next heartbeat comes soon
+	}
+}
+
+// complainEvery is how often the same device is worth a line: it must not fill the log of the fleet.
+const complainEvery = time.Minute
+
+func (s *service) complain(d Device, err error) {
+	s.mu.Lock()
+	last, known := s.complained[d]
+	fresh := !known || time.Since(last) > complainEvery
+	if fresh {
+		s.complained[d] = time.Now()
+	}
+	s.mu.Unlock()
+	if fresh {
+		s.o.Notice(err)
 	}
 }
 
@@ -183,7 +200,7 @@ func (s *service) keepAlive(ctx context.Context) {
 			err = s.put(ctx, aliveSubject(key), b)
 		}
 		if err != nil && ctx.Err() == nil {
-			s.o.Notice(fmt.Errorf("cannot note that %s was heard: %w", key, s.explain(noStore(err))))
+			s.complain(Device{}, fmt.Errorf("cannot note that %s was heard: %w", key, s.explain(noStore(err))))
 		}
 	}
 }
