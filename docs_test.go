@@ -54,6 +54,11 @@ func adrProblems(name, text string) []string {
 	} else if _, err := time.Parse(time.DateOnly, m[1]); err != nil {
 		bad = append(bad, fmt.Sprintf("its date %q is not YYYY-MM-DD", m[1]))
 	}
+	for _, section := range []string{"Context", "Decision", "Consequences", "Measured"} {
+		if !strings.Contains(text, "\n## "+section+"\n") {
+			bad = append(bad, "it has no section "+section)
+		}
+	}
 	return bad
 }
 
@@ -104,6 +109,9 @@ func indexLine(index, name string) string {
 }
 
 func TestADRProblems(t *testing.T) {
+	if got := strings.Join(adrProblems("0001-layout.md", "# L\nStatus: Accepted\nDate: 2026-11-29\n\n## Context\n\n## Decision\n\n## Consequences\n"), "; "); got != "it has no section Measured" {
+		t.Errorf("got %q", got)
+	}
 	tests := []struct{ name, file, text, want string }{
 		{"table", "0001-layout.md", "# Layout\n\n| Status | Accepted |\n| Date | 2026-11-29 |\n", ""},
 		{"bold table", "0001-layout.md", "# Layout\n\n| **Status** | Accepted |\n| **Date** | 2026-11-29 |\n", ""},
@@ -117,9 +125,10 @@ func TestADRProblems(t *testing.T) {
 		{"name", "layout.md", "# L\nStatus: Accepted\nDate: 2026-11-29\n", "its name is not"},
 		{"title", "0001-layout.md", "Status: Accepted\nDate: 2026-11-29\n", "it does not begin with a title"},
 	}
+	const sections = "\n## Context\n\n## Decision\n\n## Consequences\n\n## Measured\n"
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := strings.Join(adrProblems(tt.file, tt.text), "; ")
+			got := strings.Join(adrProblems(tt.file, tt.text+sections), "; ")
 			if (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
