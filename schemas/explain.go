@@ -205,6 +205,9 @@ func oneOf(name string, names []string) string {
 	if n, ok := score.Nearest(name, names); ok {
 		return fmt.Sprintf(", did you mean %q?", n)
 	}
+	if len(names) == 0 {
+		return ": it has no fields"
+	}
 	return "; there are " + strings.Join(names, ", ")
 }
 

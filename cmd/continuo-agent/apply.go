@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/interpret"
 )
 
@@ -17,7 +18,7 @@ func newApply() *cobra.Command {
 		Long: `apply makes one manifest true. Whom the manifest is for is not checked, and --confirm
 is the authority for the changes: without it apply only shows them, like plan.
 What other manifests own stays theirs, and nothing is removed that this one does not name.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			st, err := o.play(cmd, confirm)
 			if err != nil {

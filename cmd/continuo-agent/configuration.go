@@ -18,7 +18,7 @@ func readConfig(cmd *cobra.Command, file string) (config.Config, error) {
 	var c config.Config
 	data, err := cli.ReadInput(cmd.Context(), file, cmd.InOrStdin())
 	if err != nil {
-		return c, &cli.UsageError{Err: fmt.Errorf("%w; a device gets its configuration when it is enrolled, and --config names another place", err)}
+		return c, &cli.UsageError{Err: fmt.Errorf("%w; continuo up --device ID writes one for a device, and --config names another place", err)}
 	}
 	doc := source.Read(file, data)
 	if doc.OK() {

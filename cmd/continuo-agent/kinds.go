@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/interpret/standard"
@@ -34,7 +35,7 @@ func newKinds() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kinds",
 		Short: "List the kinds of scores, and whether this device can have them",
-		Args:  cobra.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dev, err := pi.Open(cmd.Context(), pi.Options{Root: root})
 			if err != nil {

@@ -62,11 +62,11 @@ func TestUsage(t *testing.T) {
 		{"no command", nil, "continuo-agent: give a command\n"},
 		{"unknown command", []string{"frobnicate"}, `unknown command "frobnicate"`},
 		{"unknown flag", []string{"plan", "--frobnicate"}, "unknown flag: --frobnicate"},
-		{"argument", []string{"plan", "m.yaml"}, `unknown command "m.yaml" for "continuo-agent plan"`},
+		{"argument", []string{"plan", "m.yaml"}, `plan takes no argument "m.yaml": name the manifest with -f FILE`},
 		{"no file", []string{"plan"}, "give a manifest: -f FILE"},
 		{"file is not there", []string{"plan", "-f", b.dir + "/none.yaml"}, "cannot read DIR/none.yaml: no such file or directory"},
 		{"format", []string{"kinds", "-o", "xml"}, "must be json or yaml"},
-		{"no configuration", []string{"run", "--config", b.dir + "/none.yaml"}, "cannot read DIR/none.yaml: no such file or directory; a device gets its configuration"},
+		{"no configuration", []string{"run", "--config", b.dir + "/none.yaml"}, "cannot read DIR/none.yaml: no such file or directory; continuo up --device ID writes one"},
 		{"log level", []string{"run", "--log-level", "loud", "--config", b.write("agent.yaml", minimal)}, `unknown log level "loud"`},
 		{"log format", []string{"run", "--log-format", "xml", "--config", b.write("agent.yaml", minimal)}, `unknown log format "xml"`},
 	}

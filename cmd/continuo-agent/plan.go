@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+)
 
 func newPlan() *cobra.Command {
 	var o once
@@ -9,7 +13,7 @@ func newPlan() *cobra.Command {
 		Short: "Show what a manifest would change on this device, and change nothing",
 		Long: `plan compares one manifest with this device and shows every field that differs.
 It reads only. Whom the manifest is for is not checked. A running agent is not disturbed.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			st, err := o.play(cmd, false)
 			if err != nil {

@@ -20,7 +20,7 @@ func newRun() *cobra.Command {
 		Long: `run is what the service does (see continuo-agent unit). It first makes true, from disk
 and without any network, what it accepted last, and connects only then. It listens on no
 port. SIGTERM lets the action under way end, and stops.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(cmd, file)
 			if err != nil {

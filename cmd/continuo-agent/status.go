@@ -30,7 +30,7 @@ func newStatus() *cobra.Command {
 agent does at its start, and compares it with the device as it is now. It needs no network
 and no running agent, and changes nothing. What the agent tried and why it failed is in
 its report (continuo status DEVICE) and in its log (journalctl -u continuo-agent).`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(cmd, file)
 			if err != nil {

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 
 	"github.com/spf13/cobra"
+
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 )
 
 //go:embed continuo-agent.service
@@ -18,7 +20,7 @@ func newUnit() *cobra.Command {
   continuo-agent unit > /etc/systemd/system/continuo-agent.service
   systemctl daemon-reload
   systemctl enable --now continuo-agent`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := cmd.OutOrStdout().Write([]byte(unitFile))
 			return err

@@ -32,7 +32,7 @@ func newDemo() *cobra.Command {
 		Long: `demo starts a NATS server and two agents in this process, one on a directory and one on a
 device in memory, and shows what Continuo does with them. It needs no root and no network,
 and leaves nothing behind. It ends with 1 if anything is not as it says.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), demoLimit)
 			defer cancel()

@@ -76,8 +76,12 @@ func TestUsage(t *testing.T) {
 	}{
 		{"no command", 2, nil, "continuo: give a command\n"},
 		{"unknown command", 2, []string{"frobnicate"}, `unknown command "frobnicate"`},
+		{"misspelt command", 2, []string{"validte"}, `unknown command "validte", did you mean "validate"?`},
+		{"argument too much", 2, []string{"up", "pi-1"}, `up takes no argument "pi-1"`},
 		{"unknown flag", 2, []string{"status", "--frobnicate"}, "unknown flag: --frobnicate"},
-		{"nothing to validate", 2, []string{"validate"}, "requires at least 1 arg"},
+		{"nothing to validate", 2, []string{"validate"}, "name at least one FILE; - is standard input"},
+		{"directory", 2, []string{"validate", b.dir}, "cannot read DIR: it is a directory; name the files in it"},
+		{"nothing inside", 2, []string{"explain", "file.mode.x"}, `file.mode has no field "x": it has no fields`},
 		{"file is not there", 2, []string{"validate", "none.yaml"}, "cannot read none.yaml: no such file or directory"},
 		{"format", 2, []string{"status", "-o", "xml"}, "must be json or yaml"},
 		{"no device", 2, []string{"status", "Pi.1"}, `cannot use "Pi" as a site`},

@@ -29,7 +29,7 @@ func newPublish() *cobra.Command {
 		Long: `publish makes manifests part of what their devices should be. A manifest replaces the one
 of the same name; the others of a device stay. All files are checked first, and nothing is
 published if anything is wrong. Without --confirm it only shows what would change.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cli.Files,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			manifests, found, err := readManifests(cmd.Context(), files, cmd.InOrStdin())
 			if err != nil {

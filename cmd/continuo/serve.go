@@ -22,7 +22,7 @@ func newServe() *cobra.Command {
 		Short: "Run the control service of a fleet: answer heartbeats, and notice who is silent",
 		Long: `serve answers the heartbeats of devices. It has no authority over any of them, keeps
 nothing that it could not read again, and any number of it may run. continuo up has one.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := fleet.ServeOptions{Interval: interval, Notice: func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "continuo:", err) }}
 			signer, err := c.key(control, "control.nk", "--control-key")
@@ -73,7 +73,7 @@ func newSetup() *cobra.Command {
 		Short: "Create the streams of a fleet on an existing NATS server",
 		Long: `setup creates the streams that are missing. It changes and deletes nothing that is there:
 what differs is shown, and is for a person to judge. continuo up does this by itself.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if replicas != 1 && replicas != 3 && replicas != 5 {
 				return cli.Usagef("--replicas is %d: it is 1, or 3 or 5 on a cluster", replicas)

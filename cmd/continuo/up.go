@@ -25,7 +25,7 @@ func newUp() *cobra.Command {
 its streams, and the control service. Keys, configuration and store are in one directory,
 and other commands on this machine find them there. It writes a configuration for every
 --device and says how to start its agent. Ctrl-C stops it; the devices go on.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			devices, err := parseDevices(u.devices)
 			if err != nil {

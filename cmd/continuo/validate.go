@@ -20,7 +20,7 @@ func newValidate() *cobra.Command {
 		Short: "Check manifests, and show everything that is wrong with them",
 		Long: `validate reads manifests, YAML or JSON, and shows everything that is wrong with them:
 FILE:LINE:COLUMN: path: what is wrong. It needs no server. - is standard input.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cli.Files,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			_, found, err := readManifests(cmd.Context(), files, cmd.InOrStdin())
 			if err != nil {

@@ -54,7 +54,7 @@ func ThisBuild() Build {
 func VersionCommand() *cobra.Command {
 	var format show.Format
 	cmd := &cobra.Command{
-		Use: "version", Short: "Print what this binary was built from", Args: cobra.NoArgs,
+		Use: "version", Short: "Print what this binary was built from", Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := ThisBuild()
 			if done, err := format.Write(cmd.OutOrStdout(), b); done || err != nil {

@@ -10,10 +10,12 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
+	"github.com/continuo-fleet/continuo/score"
 )
 
 // Exit codes.
@@ -82,11 +84,37 @@ func (p plain) Write(b []byte) (int, error) {
 }
 
 // Group is a command that only holds others.
-func Group(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return Usagef("unknown command %q", args[0])
+func Group(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return Usagef("give a command")
 	}
-	return Usagef("give a command")
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	if n, ok := score.Nearest(args[0], names); ok {
+		return Usagef("unknown command %q, did you mean %q?", args[0], n)
+	}
+	return Usagef("unknown command %q", args[0])
+}
+
+// Files wants the names of files as arguments.
+func Files(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return Usagef("name at least one FILE; - is standard input")
+	}
+	return nil
+}
+
+// NoArgs wants no argument: what is given has a flag, or is too much.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.Flags().Lookup("file") != nil:
+		return Usagef("%s takes no argument %q: name the manifest with -f FILE", cmd.Name(), args[0])
+	}
+	return Usagef("%s takes no argument %q", cmd.Name(), args[0])
 }
 
 // maxInput bounds what is read of one input: a little more than a document may have, so
@@ -107,6 +135,9 @@ func ReadInput(ctx context.Context, name string, stdin io.Reader) ([]byte, error
 	}()
 	select {
 	case r := <-done:
+		if errors.Is(r.err, syscall.EISDIR) {
+			return nil, fmt.Errorf("cannot read %s: it is a directory; name the files in it", name)
+		}
 		if r.err != nil {
 			return nil, fmt.Errorf("cannot read %s: %w", name, unwrapPath(r.err))
 		}
