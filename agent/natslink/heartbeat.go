@@ -22,6 +22,7 @@ func (l *Link) beatLoop(ctx context.Context) {
 		interval = l.o.tune.heartbeat
 	}
 	heard := started // a signed answer, or a new connection
+	var again time.Duration
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
 	for {
@@ -39,7 +40,15 @@ func (l *Link) beatLoop(ctx context.Context) {
 			interval = l.follow(c)
 		}
 		l.watchdog(&heard, interval)
-		timer.Reset(time.Until(begun.Add(interval - interval/10 + mathrand.N(interval/5+1))))
+		// After a restart the server is there a moment before the control service is.
+		wait := interval
+		if errors.Is(err, nats.ErrNoResponders) {
+			again = max(2*again, time.Second)
+			wait = min(again, interval)
+		} else {
+			again = 0
+		}
+		timer.Reset(time.Until(begun.Add(wait - wait/10 + mathrand.N(wait/5+1))))
 	}
 }
 

@@ -1,6 +1,7 @@
 package natslink
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -180,4 +181,18 @@ func TestBehindAndAhead(t *testing.T) {
 			t.Errorf("%d fetches, at generation %d", n, h.Pulse().Generation)
 		}
 	})
+}
+
+// A device that is connected before the control service is there asks again soon, and not an interval later.
+func TestHeartbeatBeforeTheControlService(t *testing.T) {
+	r := newRig(t)
+	p := newProxy(t, r.srv.URL)
+	o := r.options()
+	o.Servers, o.tune.heartbeat = []string{p.url()}, time.Hour
+	r.run(o)
+	for late := time.Now().Add(patience); p.count(wire.HeartbeatSubject(pi1)) < 2; runtime.Gosched() {
+		if time.Now().After(late) {
+			t.Fatal("one heartbeat, and nobody heard it")
+		}
+	}
 }
