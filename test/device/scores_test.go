@@ -15,7 +15,8 @@ import (
 	"github.com/continuo-fleet/continuo/test/device/box"
 )
 
-// Without podman containers are unsupported, with the reason, and everything else goes on (X29).
+// Without podman, or with one that has no Quadlet, containers are unsupported, with the reason, and everything else goes
+// on (X29).
 func TestWithoutPodman(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, box.Options{})
@@ -41,6 +42,16 @@ func TestWithoutPodman(t *testing.T) {
 		t.Errorf("the device is %s, the verdict %s", st.Status.State, st.Verdict)
 	}
 	s.drifts("right")
+
+	// An older podman has no Quadlet, and says what it is.
+	s.sh(`mv /usr/bin/podman.gone /usr/bin/podman; systemctl start podman.socket; systemctl restart ` + agentUnit)
+	s.until("the reason names the version", func(st fleet.DeviceState) error {
+		sc, _ := st.Score(manifestName, "web")
+		if sc.Outcome != interpret.Unsupported || !strings.Contains(sc.Message, "needs podman 4.4 or newer; this device has 5.") {
+			return fmt.Errorf("it is %s: %s", sc.Outcome, sc.Message)
+		}
+		return nil
+	})
 }
 
 // What is in the way of a file is reported and left alone, at once; the other files are written (cases 24, 28, 33, 41).
