@@ -78,11 +78,14 @@ func (c *connection) options(user as) (fleet.Options, error) {
 	if err != nil {
 		return c.o, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "url")); errors.Is(err, fs.ErrNotExist) {
+	switch _, err := os.Stat(filepath.Join(dir, "url")); {
+	case errors.Is(err, fs.ErrNotExist):
 		if c.data != "" {
 			return c.o, fmt.Errorf("cannot use %s: no server ever ran there; start one with continuo up --data %[1]s", dir)
 		}
 		return c.o, nil
+	case err != nil:
+		return c.o, fmt.Errorf("cannot find the server of continuo up: %w; --server names another", err)
 	}
 	o := user(localnats.Dir(dir))
 	if c.o.CA != "" {

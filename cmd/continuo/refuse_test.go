@@ -79,3 +79,13 @@ func TestServeBesideUp(t *testing.T) {
 		}
 	}
 }
+
+// A data directory that cannot be looked into is said to be so, and nothing else is used in its place.
+func TestUnusableDataDirectory(t *testing.T) {
+	b := newBench(t)
+	file := b.write("file", "")
+	code, out, errs := b.run("status", "--data", file)
+	if code != 1 || out != "" || errs != "continuo: cannot find the server of continuo up: stat DIR/file/url: not a directory; --server names another\n" {
+		t.Errorf("exit %d: %q %q", code, out, errs)
+	}
+}
