@@ -172,12 +172,17 @@ func (s *Server) Serve(ctx context.Context, o fleet.ServeOptions) error {
 func (s *Server) watchDevices(ctx context.Context) {
 	t := time.NewTicker(rescan)
 	defer t.Stop()
+	said := ""
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			if err := s.Reload(); err != nil {
+			err := s.Reload()
+			if err == nil {
+				said = ""
+			} else if text := err.Error(); text != said { // once, and not every second
+				said = text
 				s.o.Notice(err)
 			}
 		}

@@ -1,6 +1,8 @@
 package localnats
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,13 +50,40 @@ func TestLeftOverSeeds(t *testing.T) {
 	}
 }
 
+// What is wrong with a file of a device is said once, and not at every look.
+func TestNoticeOnce(t *testing.T) {
+	notices := make(chan error, 16)
+	s, err := Start(Options{Dir: t.TempDir(), Listen: "127.0.0.1:0", Notice: func(err error) { notices <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { s.watchDevices(ctx); close(done) }()
+	defer func() { cancel(); <-done }()
+	if err := emptyKey(s.dir, "main.pi-9.nk"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-notices; !strings.Contains(err.Error(), "main.pi-9.nk: it is no nkey seed") {
+		t.Errorf("got %v", err)
+	}
+	select {
+	case err := <-notices:
+		t.Errorf("again: %v", err)
+	case <-time.After(2*rescan + rescan/2):
+	}
+}
+
+func emptyKey(dir Dir, name string) error {
+	folder := filepath.Join(string(dir), "devices")
+	return errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, name), nil, 0o600))
+}
+
 // A file that is no key of a device is named, where it is and what is wrong with it.
 func TestForeignDeviceFile(t *testing.T) {
 	dir := Dir(t.TempDir())
-	if err := os.MkdirAll(filepath.Join(string(dir), "devices"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(string(dir), "devices", "pi-9.nk"), nil, 0o600); err != nil {
+	if err := emptyKey(dir, "pi-9.nk"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := dir.Devices(); err == nil || !strings.Contains(err.Error(), "devices/pi-9.nk is in the way: the key of main.pi-9 is in main.pi-9.nk") {
