@@ -28,10 +28,10 @@ func (m Manifest) Validate() []Problem {
 func (s ManifestSpec) check(r *Report) {
 	s.Target.check(r.At("target"))
 	if s.Policy.Preset != Converge {
-		r.At("policy", "preset").Errorf("preset is %q; this version knows %q only, and it must be asked for in words", s.Policy.Preset, Converge)
+		r.At("policy", "preset").Errorf("preset is %q: write preset: %s, the only one that this version knows", s.Policy.Preset, Converge)
 	}
 	if len(s.Scores) == 0 {
-		r.At("scores").Errorf("no score in the manifest: to stop managing things, say so with their own fields; an empty list means nothing")
+		r.At("scores").Errorf("no score in the manifest: an empty list means nothing; leave out what the device shall no longer have, and keep at least one")
 	}
 	caps, known := ProfileCapabilities(s.Profile)
 	if s.Profile != "" && !known {
