@@ -100,7 +100,7 @@ func TestPublishAndStatus(t *testing.T) {
 	if o.Counts[fleet.Converged] != 1 || len(o.Devices) != 1 || o.Devices[0].Desired != 1 || o.Devices[0].Device != "main.pi-1" {
 		t.Errorf("got %+v", o)
 	}
-	watch.until(t, " pi-1 converged generation 1 converged 1/1")
+	watch.until(t, " pi-1 converged, generation 1, 1/1 converged")
 	if code := stopWatch(); code != 0 {
 		t.Errorf("watch: exit %d: %s", code, watch)
 	}
@@ -111,6 +111,14 @@ func TestPublishAndStatus(t *testing.T) {
 	code, out, _ := b.run("publish", taken, "--confirm", "--wait")
 	if code != 1 || !strings.Contains(out, "not_regular") || !strings.Contains(out, "failed") {
 		t.Errorf("exit %d: %s", code, out)
+	}
+	// A name that nobody answers to is told, and waiting for it ends.
+	typo := b.write("typo.yaml", strings.Replace(scores(file("a", `mode: "0644"`)), "pi-1", "pi-l", 1))
+	if code, _, errs := b.run("publish", typo); code != 1 || !strings.Contains(errs, "pi-l was never heard of: if its name is right") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if code, _, errs := b.run("publish", typo, "--confirm", "--wait", "--timeout", "1s"); code != 1 || !strings.Contains(errs, "gave up waiting after 1s") {
+		t.Errorf("exit %d: %s", code, errs)
 	}
 	if code := stop(); code != 0 {
 		t.Errorf("up: exit %d", code)

@@ -28,7 +28,8 @@ func newPublish() *cobra.Command {
 		Short: "Sign manifests and publish them to their devices",
 		Long: `publish makes manifests part of what their devices should be. A manifest replaces the one
 of the same name; the others of a device stay. All files are checked first, and nothing is
-published if anything is wrong. Without --confirm it only shows what would change.`,
+published if anything is wrong. Without --confirm it only shows what would change, and
+ends with 1 if anything would. FILE is YAML or JSON; - is standard input.`,
 		Args: cli.Files,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			manifests, found, err := readManifests(cmd.Context(), files, cmd.InOrStdin())
@@ -61,7 +62,7 @@ published if anything is wrong. Without --confirm it only shows what would chang
 				return halfPublished(cmd, done, format, err)
 			}
 			if wait && confirm {
-				return waitPublished(ctx, cmd, f, done, format)
+				return waitPublished(ctx, cmd, f, done, timeout, format)
 			}
 			planned, err := withRemovals(ctx, f, manifests, done)
 			if err != nil {
@@ -75,7 +76,7 @@ published if anything is wrong. Without --confirm it only shows what would chang
 	fl.StringVar(&key, "key", "", "file with the seed of the operator key (default DATA/keys/operator.nk)")
 	fl.StringVar(&site, "site", "", "site of the devices (default main)")
 	fl.BoolVar(&confirm, "confirm", false, "publish; without it the changes are only shown")
-	fl.BoolVar(&wait, "wait", false, "wait until the devices have converged")
+	fl.BoolVar(&wait, "wait", false, "wait until the devices have converged, or say that they cannot")
 	fl.DurationVar(&timeout, "timeout", 2*time.Minute, "how long to wait, with --wait")
 	format.Flag(fl)
 	return cmd
@@ -87,6 +88,8 @@ type publication struct {
 	fleet.Publication
 	// Removes are the scores that the device has and that its manifests no longer name.
 	Removes []removal `json:"removes,omitempty"`
+
+	unheard bool // the device never reported and no heartbeat of it arrived
 }
 
 // A removal is a score that is no longer named.
@@ -111,6 +114,7 @@ func withRemovals(ctx context.Context, f *fleet.Fleet, manifests []score.Manifes
 		return nil, fmt.Errorf("cannot tell what the devices have: %w", err)
 	}
 	for i, s := range states {
+		out[i].unheard = s.Status == nil && s.LastHeard.IsZero() && s.Unreadable == ""
 		if s.Status == nil {
 			continue
 		}
@@ -168,6 +172,11 @@ func showPublished(cmd *cobra.Command, done []publication, confirm bool, format 
 	if !written {
 		err = publications(cmd.OutOrStdout(), done)
 	}
+	for _, p := range done {
+		if p.unheard && p.Changes() {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s was never heard of: if its name is right, it takes this once it runs\n", name(p.Device))
+		}
+	}
 	switch {
 	case err != nil:
 		return err
@@ -197,7 +206,7 @@ func publications(w io.Writer, done []publication) error {
 }
 
 // waitPublished waits until every device holds what was published for it.
-func waitPublished(ctx context.Context, cmd *cobra.Command, f *fleet.Fleet, done []fleet.Publication, format show.Format) error {
+func waitPublished(ctx context.Context, cmd *cobra.Command, f *fleet.Fleet, done []fleet.Publication, timeout time.Duration, format show.Format) error {
 	var out overview
 	for _, p := range done {
 		s, err := f.Wait(ctx, p.Device, p.Generation)
@@ -207,5 +216,6 @@ func waitPublished(ctx context.Context, cmd *cobra.Command, f *fleet.Fleet, done
 		s.Device = p.Device
 		out.add(s)
 	}
+	gaveUp(ctx, cmd, timeout)
 	return out.show(cmd, format, len(out.Devices) == 1)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -25,7 +26,27 @@ func newStatus() *cobra.Command {
 		Short: "Show how the devices are",
 		Long: `status reads what is published for devices and what they reported last. No device is
 asked. With one DEVICE it shows every score. It ends with 1 unless every device holds what
-is published for it.`,
+is published for it.
+
+STATE of a device:
+  converged    it is what it should be
+  converging   it is on its way
+  drifted      it was left otherwise than it should be
+  pending      it waits for a person
+  unsupported  it cannot be what it should be
+  failed       it tried, or refused; what can be tried again is
+  stale        it is silent
+  unknown      nothing is known that could be judged
+GENERATION counts what was published for it; "1 of 2" has not taken the second yet.
+CONVERGED counts its scores that hold. HEARD says whether its heartbeats arrive.
+
+OUTCOME of a score, when it was looked at last:
+  unchanged    it was true already
+  changed      it was made true; REASON is intent (the manifest is new), drift (the device
+               was changed) or dependency (a score that restarts it has changed)
+  drifted      it is not true, and was left so
+  waiting      a score that it comes after has not converged
+  pending, conflict, refused, unsupported, failed: REASON says why`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			devices, err := parseDevices(args)
 			if err != nil {
@@ -49,6 +70,7 @@ is published for it.`,
 				if err := waitAll(ctx, f, states); err != nil {
 					return err
 				}
+				gaveUp(ctx, cmd, timeout)
 			}
 			out := overview{named: len(devices) > 0}
 			for _, s := range states {
@@ -59,7 +81,7 @@ is published for it.`,
 	}
 	c.flags(cmd)
 	fl := cmd.Flags()
-	fl.BoolVar(&wait, "wait", false, "wait until every device holds what is published for it")
+	fl.BoolVar(&wait, "wait", false, "wait until every device holds what is published for it, or says that it cannot")
 	fl.DurationVar(&timeout, "timeout", 2*time.Minute, "how long to wait, with --wait")
 	format.Flag(fl)
 	return cmd
@@ -78,6 +100,13 @@ func waitAll(ctx context.Context, f *fleet.Fleet, states []fleet.DeviceState) er
 		}
 	}
 	return nil
+}
+
+// gaveUp says that the time to wait was over: what is shown is how things were then.
+func gaveUp(ctx context.Context, cmd *cobra.Command, timeout time.Duration) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "gave up waiting after %s; --timeout waits longer\n", timeout)
+	}
 }
 
 func parseDevices(args []string) ([]fleet.Device, error) {

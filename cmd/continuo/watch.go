@@ -17,7 +17,9 @@ func newWatch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [DEVICE...]",
 		Short: "Show every change of how the devices are, one a line",
-		Long:  `watch shows how every device is now, and then a line whenever one changes, until it is stopped.`,
+		Long: `watch shows how every device is now, and then a line whenever one changes, until it is
+stopped. A line is the time, the device, its state (see continuo status --help), what was
+published for it, and how many of its scores hold. With -o json it is the whole state.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			devices, err := parseDevices(args)
 			if err != nil {
@@ -63,7 +65,7 @@ func event(cmd *cobra.Command, s fleet.DeviceState, format show.Format) error {
 		return err
 	}
 	r := row(s)
-	line := fmt.Sprintf("%s %s %s generation %s converged %s", time.Now().UTC().Format(time.RFC3339), r[0], r[1], r[2], r[3])
+	line := fmt.Sprintf("%s %s %s, generation %s, %s converged", time.Now().UTC().Format(time.RFC3339), r[0], r[1], r[2], r[3])
 	if reason := r[len(r)-1]; reason != "" {
 		line += ": " + reason
 	}

@@ -90,6 +90,8 @@ func TestReason(t *testing.T) {
 		{"nothing to say", interpret.ScoreStatus{Outcome: interpret.Unchanged}, ""},
 		{"failed", interpret.ScoreStatus{Outcome: interpret.Failed, Code: "no_space", Message: "no space left\nstack"}, "no_space: no space left"},
 		{"changed", interpret.ScoreStatus{Outcome: interpret.Changed, Cause: interpret.CauseDrift, Changes: []interpret.Change{{}}}, "drift"},
+		{"after drift", interpret.ScoreStatus{Outcome: interpret.Unchanged, Cause: interpret.CauseDrift, Since: time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)},
+			"drift was undone, so since 2026-11-29T12:00:00Z"},
 		{"backup", interpret.ScoreStatus{Outcome: interpret.Changed, Cause: interpret.CauseIntent, Changes: []interpret.Change{{}}, Backup: "b.1"}, "intent: what was there is kept as backup b.1"},
 		{"not up", interpret.ScoreStatus{Outcome: interpret.Unchanged, Conditions: interpret.Conditions{Healthy: &no}}, "not up yet"},
 		{"hostile", interpret.ScoreStatus{Outcome: interpret.Failed, Code: "unknown", Message: "\x1b[2J"}, `unknown: "\x1b[2J"`},

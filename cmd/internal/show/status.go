@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -62,6 +63,9 @@ func Reason(s interpret.ScoreStatus) string {
 	}
 	if len(parts) == 0 && !s.Conditions.Good() {
 		parts = append(parts, "not up yet")
+	}
+	if len(parts) == 0 && s.Outcome == interpret.Unchanged && s.Cause == interpret.CauseDrift && !s.Since.IsZero() {
+		parts = append(parts, "drift was undone, so since "+s.Since.UTC().Format(time.RFC3339))
 	}
 	return strings.Join(parts, ": ")
 }
