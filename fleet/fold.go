@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
 )
@@ -38,7 +39,26 @@ const (
 // refusals are the codes under which an agent says that it did not accept what is published for it.
 var refusals = []interpret.Code{
 	"untrusted", "malformed", "unsupported", "unsupported_version", "unknown_epoch", "wrong_purpose", "wrong_audience", "expired",
-	"not_yet_valid", "too_large", "size_mismatch", "digest_mismatch", "generation_regressed", "equivocation", "not_whole",
+	"not_yet_valid", "too_large", "size_mismatch", "digest_mismatch", "not_whole",
+}
+
+// noticed is how long after a publication a device that is heard of has looked at it. Until then it is not known whether
+// an older refusal holds for what was published since.
+const noticed = 5 * time.Second
+
+// refusal is what a device says against what is published for it, if anything.
+func refusal(s DeviceState) (interpret.Problem, bool) {
+	codes := refusals
+	switch held := s.Status.Generation; {
+	case s.Desired == 0 || s.Desired == held:
+		return interpret.Problem{}, false
+	case s.Desired < held: // above what it holds, nothing is refused for these
+		codes = append(codes[:len(codes):len(codes)], "generation_regressed", "equivocation")
+	}
+	if s.ReportedAt.Before(s.Published) && s.LastHeard.Sub(s.Published) < noticed {
+		return interpret.Problem{}, false
+	}
+	return problem(s.Status, codes...)
 }
 
 // Fold says how a device is, from what is published for it, its last status, and whether it is heard of. It looks at
@@ -61,7 +81,7 @@ func Fold(s DeviceState) (v Verdict, reason string) {
 	case st == nil:
 		return Unknown, "it never reported"
 	}
-	if p, ok := problem(st, refusals...); ok && desired != st.Generation {
+	if p, ok := refusal(s); ok {
 		return Failed, fmt.Sprintf("it did not accept generation %d: %s", desired, p.Message)
 	}
 	switch {

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/continuo-fleet/continuo/fleet"
 	"github.com/continuo-fleet/continuo/interpret"
@@ -45,6 +46,10 @@ func TestFold(t *testing.T) { // H12, cases 118, 132, 134
 		{"partial", 3, at(3, interpret.StatePartial, says(interpret.Conflict, "foreign")), fleet.Live, fleet.Failed, "foreign"},
 		{"failed", 3, at(3, interpret.StateFailed, says(interpret.Failed, "disk full")), fleet.Live, fleet.Failed, "disk full"},
 		{"refused what is published", 4, at(3, interpret.StateConverged, refused("untrusted")), fleet.Live, fleet.Failed, "did not accept generation 4: because"},
+		{"refused what is older, and was published once", 4, at(3, interpret.StateConverged, refused("generation_regressed")), fleet.Live, fleet.Converging, "and 4 is published"},
+		{"refused an older one, that is published", 2, at(3, interpret.StateConverged, refused("generation_regressed")), fleet.Live, fleet.Failed, "did not accept generation 2: because"},
+		{"refused another of the same generation", 4, at(3, interpret.StateConverged, refused("equivocation")), fleet.Live, fleet.Converging, "and 4 is published"},
+		{"refused what was deleted since", 0, at(3, interpret.StateConverged, refused("untrusted")), fleet.Live, fleet.Pending, "any more"},
 		{"refused something else", 3, at(3, interpret.StateConverged, refused("untrusted")), fleet.Live, fleet.Converged, ""},
 		{"a problem that is no refusal", 4, at(3, interpret.StateConverged, refused("link")), fleet.Live, fleet.Converging, "and 4 is published"},
 		{"the store is behind the device", 37, at(42, interpret.StateConverged), fleet.Live, fleet.Pending, "publish again"},
@@ -64,6 +69,22 @@ func TestFold(t *testing.T) { // H12, cases 118, 132, 134
 				t.Errorf("got %s (%s), want %s (%s)", got, reason, tt.want, tt.reason)
 			}
 		})
+	}
+	// What a device refused before is no answer to what is published since, until it has looked at that.
+	published := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		reported, heard time.Duration // after the publication
+		want            fleet.Verdict
+	}{
+		{-time.Hour, -time.Minute, fleet.Converging},
+		{-time.Hour, time.Second, fleet.Converging},
+		{-time.Hour, 10 * time.Second, fleet.Failed},
+		{time.Millisecond, -time.Minute, fleet.Failed},
+	} {
+		s := fleet.DeviceState{Desired: 4, Published: published, Status: at(3, interpret.StateConverged, refused("untrusted")), ReportedAt: published.Add(tt.reported), LastHeard: published.Add(tt.heard), Liveness: fleet.Live}
+		if v, reason := fleet.Fold(s); v != tt.want {
+			t.Errorf("reported %s and heard %s after the publication: %s (%s)", tt.reported, tt.heard, v, reason)
+		}
 	}
 	if v, _ := fleet.Fold(fleet.DeviceState{Desired: 3, Status: at(3, interpret.StateConverged), Liveness: fleet.Live, Heartbeat: fleet.Heartbeat{Duplicate: true}}); v != fleet.Failed {
 		t.Errorf("two agents of one name are %s", v)
