@@ -51,6 +51,9 @@ func (f File) Check(r *Report) {
 	if f.Mode&0o700 == 0 {
 		r.At("mode").Warnf("mode %s gives the owner no right at all", f.Mode)
 	}
+	if f.Mode&0o1000 != 0 && f.Mode <= 0o7777 { // 644 in Go, without its 0o, is 01204
+		r.At("mode").Warnf("mode %s has the sticky bit, which means nothing for a file; in Go, write 0o644 and not 644", f.Mode)
+	}
 	if f.Mode > 0o7777 {
 		r.At("mode").Errorf("mode has more than permission, setuid, setgid and sticky bits")
 	}

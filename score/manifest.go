@@ -43,11 +43,12 @@ type Manifest struct {
 
 // A ManifestSpec is the content of a manifest.
 type ManifestSpec struct {
-	// Profile names the capabilities that the target devices have.
+	// Profile names the capabilities that the target devices have. If it is left out, a score that a
+	// device cannot have is found only there, and reported as unsupported.
 	Profile string `json:"profile,omitempty"`
 	// Target says which devices the manifest is for.
 	Target Target `json:"target"`
-	// Policy says what the device may do by itself.
+	// Policy says what the device may do by itself. A manifest must have one.
 	Policy Policy `json:"policy,omitzero"`
 	// Scores are the elements of desired state. Their order means nothing.
 	Scores []Score `json:"scores"`
