@@ -16,15 +16,23 @@ func newExplain() *cobra.Command {
 		Use:   "explain [KIND[.FIELD]]",
 		Short: "Tell what a kind of score or a field means",
 		Long: `explain tells what a kind of score is and which fields it has, or what one field means.
-Documents are explained too: manifest.spec.target. Without an argument it lists the kinds.`,
+Documents are explained too: manifest.spec.target. Without an argument it lists both.`,
 		Example: "  continuo explain file\n  continuo explain container.ports\n  continuo explain manifest.spec.target",
 		Args:    cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			names := schemas.Names()
+			for _, k := range score.Kinds() {
+				names = append(names, string(k.Kind))
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				for _, k := range score.Kinds() {
 					fmt.Fprintf(cmd.OutOrStdout(), "%-10s %s\n", k.Kind, k.Doc)
 				}
-				return nil
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "\nFields: continuo explain file, continuo explain file.mode\nDocuments: %s\n", strings.Join(schemas.Names(), ", "))
+				return err
 			}
 			text, err := schemas.Explain(args[0])
 			if err != nil {

@@ -197,7 +197,7 @@ func TestValidate(t *testing.T) {
 func TestExplain(t *testing.T) {
 	b := newBench(t)
 	code, out, _ := b.run("explain")
-	if code != 0 || !strings.Contains(out, "hostname ") || strings.Count(out, "\n") != len(score.Kinds()) {
+	if code != 0 || !strings.Contains(out, "hostname ") || strings.Count(out, "\n") != len(score.Kinds())+3 || !strings.Contains(out, "manifest") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	code, out, _ = b.run("explain", "file.mode")

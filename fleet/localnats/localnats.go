@@ -132,7 +132,7 @@ func (o Options) check() error {
 	}
 	ip := net.ParseIP(host)
 	if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && o.TLS == nil && !o.Plaintext {
-		return fmt.Errorf("cannot listen on %s: other machines reach it, and the connections would not be encrypted: give a certificate (or allow plaintext on a network that is protected otherwise)", o.Listen)
+		return fmt.Errorf("cannot listen on %s: other machines reach it, and the connections would not be encrypted: give a certificate and its key (--server-cert, --server-key), or allow that on a network that is protected otherwise (--plaintext)", o.Listen)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (b *bus) close() {
 // link returns the connection. There is no bus: a fault that says so.
 func (b *bus) link(ctx context.Context) (*link, error) {
 	if b.below {
-		return nil, topology.Faultf(topology.CodeUnavailable, "services, containers and the host name have no meaning below --root: the machine does not run")
+		return nil, topology.Faultf(topology.CodeUnavailable, "services, containers and the host name have no meaning below --root: a directory is no running machine")
 	}
 	if l := b.current(); l != nil {
 		return l, nil
