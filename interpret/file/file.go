@@ -89,6 +89,9 @@ func (interpreter) Diff(s score.File, o Observed) []interpret.Change {
 	}
 	if want := digest(s.Content); want != o.SHA256 {
 		differ("content", o.SHA256, want)
+		if o.Links > 1 { // said for people: the other names keep the old content
+			differ("links", strconv.FormatUint(o.Links, 10), "1")
+		}
 	}
 	if want := s.Mode.String(); want != o.Mode {
 		differ("mode", o.Mode, want)

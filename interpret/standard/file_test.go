@@ -24,6 +24,7 @@ func TestFileChanges(t *testing.T) { // cases 155, 156
 	}{
 		{"from nothing", func(r rig) { r.Delete(motd) }, []string{"present create"}, []memory.Op{memory.OpWriteFile}},
 		{"content", func(r rig) { r.Put(motd, "hello") }, []string{"content mutate"}, []memory.Op{memory.OpWriteFile}},
+		{"content of a file with two names (36)", func(r rig) { r.Put(motd, "hello"); r.Link(motd, "/srv/second") }, []string{"content mutate", "links mutate"}, []memory.Op{memory.OpWriteFile}},
 		{"mode", func(r rig) { r.Chmod(motd, 0o666) }, []string{"mode mutate"}, []memory.Op{memory.OpSetAttributes}},
 		{"owner", func(r rig) { r.Chown(motd, 0, 1000) }, []string{"owner mutate"}, []memory.Op{memory.OpSetAttributes}},
 		{"group", func(r rig) { r.Chown(motd, 1000, 0) }, []string{"group mutate"}, []memory.Op{memory.OpSetAttributes}},
