@@ -102,7 +102,7 @@ func TestNoFieldIsACommandLine(t *testing.T) {
 				continue
 			}
 			if !left[field] {
-				t.Errorf("%s is free text, and freeText does not say why", field)
+				t.Errorf("%s is free text, and freeText, in plaindata_test.go, does not say why", field)
 			}
 			delete(left, field)
 		}

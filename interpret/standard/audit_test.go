@@ -98,7 +98,7 @@ func TestEveryStateIsData(t *testing.T) {
 		st := r.play(s)
 		typ := observedTypes[s.Kind()]
 		if typ == nil {
-			t.Errorf("%s: add its Observed to observedTypes", s.Kind())
+			t.Errorf("%s: add its Observed to observedTypes, in hostname_test.go", s.Kind())
 			continue
 		}
 		if bad := notData(typ, string(s.Kind())); bad != "" {

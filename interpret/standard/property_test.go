@@ -54,7 +54,7 @@ func TestOnePassConverges(t *testing.T) {
 		t.Run(string(k.Kind), func(t *testing.T) {
 			wish := wishes[k.Kind]
 			if wish == nil {
-				t.Fatal("add the kind to wishes")
+				t.Fatal("add the kind to wishes, in property_test.go")
 			}
 			rng := rand.New(rand.NewPCG(3, 5))
 			r := newRig(t)
