@@ -67,6 +67,7 @@ func TestCatalogue(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	b := newBench(t)
+	class := b.write("class.yaml", strings.Replace(good, "{device: pi-1}", "{selector: {matchLabels: {a: b}}}", 1))
 	good := b.write("good.yaml", good)
 	tests := []struct {
 		name string
@@ -87,6 +88,7 @@ func TestUsage(t *testing.T) {
 		{"no device", 2, []string{"status", "Pi.1"}, `cannot use "Pi" as a site`},
 		{"unknown kind", 2, []string{"explain", "fle"}, "fle"},
 		{"half a certificate", 2, []string{"up", "--server-cert", "x.pem"}, "go together"},
+		{"selector", 2, []string{"publish", class}, `manifest "kiosk" has a selector`},
 		{"no key", 1, []string{"publish", good}, "cannot sign: there is no key in DIR/data/keys/operator.nk; continuo up makes one, and --key names another file"},
 		{"no server there", 1, []string{"status", "--data", b.dir + "/none"}, "no server ever ran there; start one with continuo up --data DIR/none"},
 		{"server does not answer", 1, []string{"status", "--server", "nats://127.0.0.1:1"}, "is the server running? continuo up starts one"},

@@ -43,6 +43,11 @@ ends with 1 if anything would. FILE is YAML or JSON; - is standard input.`,
 				fmt.Fprintln(cmd.ErrOrStderr(), "nothing was published")
 				return cli.ErrInvalid
 			}
+			for _, m := range manifests {
+				if m.Spec.Target.Selector != nil {
+					return cli.Usagef("manifest %q has a selector, and this version publishes to single devices only: give target.device", m.Metadata.Name)
+				}
+			}
 			signer, err := c.signing(key)
 			if err != nil {
 				return err
