@@ -58,7 +58,7 @@ var layers = []layer{
 		"validation for authors and CI, without an agent"},
 	{"schemas/source", "score github.com/go-json-experiment/json go.yaml.in/yaml",
 		"the reading of documents, with places: the agent has it too, so it knows no schema engine"},
-	{"schemas/gen", "score interpret interpret/* internal/wire github.com/invopop/jsonschema github.com/go-json-experiment/json", "the generator, run by hand and by CI"},
+	{"schemas/gen", "score interpret interpret/* topology/memory internal/wire github.com/invopop/jsonschema github.com/go-json-experiment/json", "the generator, run by hand and by CI"},
 	{"internal/atomicfile", "golang.org/x/sys", "files and the kernel, nothing of ours"},
 	{"internal/wire", "github.com/vmihailenco/msgpack github.com/nats-io/nkeys github.com/nats-io/jwt",
 		"the bytes between the two ends: it knows neither the agent nor the language (S03, S08, S32)"},

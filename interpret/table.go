@@ -12,6 +12,7 @@ import (
 // makes one, and only a Table uses it.
 type Binding struct {
 	kind     score.Kind
+	observed reflect.Type
 	observe  func(context.Context, score.Spec) (Observed, error)
 	diff     func(score.Spec, Observed) []Change
 	apply    func(context.Context, score.Spec, Task) error
@@ -23,7 +24,8 @@ type Binding struct {
 func Of[S score.Spec, O Observed, R, W any](in Interpreter[S, O, R, W], r R, w W) Binding {
 	var zero S
 	b := Binding{
-		kind: zero.Kind(),
+		kind:     zero.Kind(),
+		observed: reflect.TypeFor[O](),
 		observe: func(ctx context.Context, s score.Spec) (Observed, error) {
 			o, err := in.Observe(ctx, r, s.(S))
 			if err != nil && reflect.ValueOf(o).IsZero() {
@@ -68,3 +70,7 @@ func (t *Table) Kinds() []score.Kind {
 	}
 	return out
 }
+
+// Observed returns the type of the state that a kind observes, nil for a kind that is
+// not in the table. Generators and audits need it.
+func (t *Table) Observed(k score.Kind) reflect.Type { return t.byKind[k].observed }

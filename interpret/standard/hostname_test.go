@@ -1,23 +1,12 @@
 package standard_test
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/continuo-fleet/continuo/interpret"
-	"github.com/continuo-fleet/continuo/interpret/container"
-	"github.com/continuo-fleet/continuo/interpret/file"
 	"github.com/continuo-fleet/continuo/interpret/hostname"
-	"github.com/continuo-fleet/continuo/interpret/service"
 	"github.com/continuo-fleet/continuo/score"
 )
-
-var observedTypes = map[score.Kind]reflect.Type{
-	score.KindFile:      reflect.TypeFor[file.Observed](),
-	score.KindService:   reflect.TypeFor[service.Observed](),
-	score.KindContainer: reflect.TypeFor[container.Observed](),
-	score.KindHostname:  reflect.TypeFor[hostname.Observed](),
-}
 
 func TestHostname(t *testing.T) {
 	r := newRig(t)

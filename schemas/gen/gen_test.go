@@ -11,7 +11,9 @@ import (
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
 // TestDrift: the schemas that are committed are those of the types.
@@ -65,12 +67,8 @@ func TestUndocumentedFieldFails(t *testing.T) {
 	}
 }
 
-func TestKindWithoutObservedFails(t *testing.T) {
-	t.Chdir("../..")
-	o := observedTypes[score.KindFile]
-	delete(observedTypes, score.KindFile)
-	defer func() { observedTypes[score.KindFile] = o }()
-	if _, err := Generate(); err == nil || !strings.Contains(err.Error(), `kind "file" has no type of observed state`) {
+func TestKindWithoutInterpreterFails(t *testing.T) {
+	if _, err := observedOf(interpret.Bind(memory.New()), score.KindFile); err == nil || !strings.Contains(err.Error(), `kind "file" has no interpreter`) {
 		t.Errorf("got %v", err)
 	}
 }

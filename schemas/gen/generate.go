@@ -12,7 +12,9 @@ import (
 
 	"github.com/continuo-fleet/continuo/internal/wire"
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/interpret/standard"
 	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
 const (
@@ -152,10 +154,11 @@ func (g generator) status() (*jsonschema.Schema, error) {
 	if observed, ok := st.Properties.Get("observed"); ok {
 		observed.Type = "object"
 	}
+	built := standard.Bind(memory.New())
 	for _, k := range score.Kinds() {
-		o, ok := observedTypes[k.Kind]
-		if !ok {
-			return nil, fmt.Errorf("kind %q has no type of observed state: add it to observedTypes", k.Kind)
+		o, err := observedOf(built, k.Kind)
+		if err != nil {
+			return nil, err
 		}
 		r := g.reflector()
 		r.ExpandedStruct = false
@@ -165,6 +168,13 @@ func (g generator) status() (*jsonschema.Schema, error) {
 		st.AllOf = append(st.AllOf, when(k.Kind, "observed", definitionName(o)))
 	}
 	return s, nil
+}
+
+func observedOf(built *interpret.Table, k score.Kind) (reflect.Type, error) {
+	if o := built.Observed(k); o != nil {
+		return o, nil
+	}
+	return nil, fmt.Errorf("kind %q has no interpreter: add it to interpret/standard", k)
 }
 
 // protocol is a struct that travels as msgpack. Bytes are base64 in its JSON form.

@@ -15,21 +15,8 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/continuo-fleet/continuo/interpret"
-	"github.com/continuo-fleet/continuo/interpret/container"
-	"github.com/continuo-fleet/continuo/interpret/file"
-	"github.com/continuo-fleet/continuo/interpret/hostname"
-	"github.com/continuo-fleet/continuo/interpret/service"
 	"github.com/continuo-fleet/continuo/score"
 )
-
-// observedTypes has what each kind can be observed to be. A kind without an entry fails
-// the generator.
-var observedTypes = map[score.Kind]reflect.Type{
-	score.KindFile:      reflect.TypeFor[file.Observed](),
-	score.KindService:   reflect.TypeFor[service.Observed](),
-	score.KindContainer: reflect.TypeFor[container.Observed](),
-	score.KindHostname:  reflect.TypeFor[hostname.Observed](),
-}
 
 // definitionName tells apart the types that every package of a kind has.
 func definitionName(t reflect.Type) string {
