@@ -108,7 +108,7 @@ func (l *Link) health(p agent.Pulse) string {
 	defer l.mu.Unlock()
 	switch {
 	case l.imposter:
-		return CodeDuplicate
+		return string(CodeDuplicate)
 	case p.Problems > 0:
 		return "problems"
 	}

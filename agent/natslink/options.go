@@ -229,11 +229,11 @@ func (o *Options) secure() ([]nats.Option, error) {
 // Codes of what a link reports about itself.
 const (
 	CodeLink          = agent.CodeLink
-	CodeNotPermitted  = "not_permitted"      // the server lets this device not do what it must
-	CodeNoDesired     = "no_desired_state"   // nothing is stored for this device; the last known is kept
-	CodeDuplicate     = "duplicate_identity" // another agent reports under the name of this device
-	CodeShortened     = "report_shortened"   // the status was too large to be sent whole
-	CodeUnsupported   = "unsupported"        // the document is signed, and this build cannot read it
-	CodeMalformed     = "malformed"          // the document is signed, and contradicts itself
-	CodeUntrustedBeat = "untrusted_control"  // an answer to a heartbeat was refused
+	CodeNotPermitted  = agent.CodeNotPermitted
+	CodeDuplicate     = agent.CodeDuplicate
+	CodeShortened     = agent.CodeShortened
+	CodeNoDesired     = "no_desired_state"  // nothing is stored for this device; the last known is kept
+	CodeUnsupported   = "unsupported"       // the document is signed, and this build cannot read it
+	CodeMalformed     = "malformed"         // the document is signed, and contradicts itself
+	CodeUntrustedBeat = "untrusted_control" // an answer to a heartbeat was refused
 )

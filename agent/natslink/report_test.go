@@ -147,7 +147,7 @@ func TestTwoDevicesWithOneIdentity(t *testing.T) {
 	h.has(t, CodeDuplicate)
 	h.until(t, "blocked", func() bool { return h.control.Blocked })
 	for {
-		if hb := r.beats(1); hb.Instance == "instance-2" && hb.Health == CodeDuplicate {
+		if hb := r.beats(1); hb.Instance == "instance-2" && hb.Health == string(CodeDuplicate) {
 			break
 		}
 	}
