@@ -45,6 +45,7 @@ func (d *demo) converge(ctx context.Context) error {
 	}
 	for _, s := range all.Devices {
 		if s.Status != nil {
+			d.say("%s:", s.Device.ID)
 			if err := show.Scores(d.out, *s.Status); err != nil {
 				return err
 			}
@@ -89,7 +90,7 @@ func (d *demo) drift(ctx context.Context) error {
 		}
 		sc, _ := s.Score(want.manifest, want.score)
 		for _, c := range sc.Changes {
-			d.say("   %s: %s %s: %s: %s -> %s", want.device, sc.ID, sc.Outcome, c.Field, short(c.Have), short(c.Want))
+			d.say("   %s: %s %s: %s: %s → %s", want.device, sc.ID, sc.Outcome, c.Field, short(c.Have), short(c.Want))
 		}
 		d.fact(true, "%s (%d ms)", want.corrected, time.Since(began).Milliseconds())
 	}
