@@ -71,7 +71,7 @@ func TestOneDoor(t *testing.T) {
 	want := []string{
 		"Bind", "Brief", "Conditions.Good", "DeviceStatus.ConvergedAt", "DeviceStatus.FoldDevice", "Fold", "ManifestStatus.Composite",
 		"Of", "Outcome.Converged", "Read", "ScoreStatus.Converged",
-		"Table.Kinds", "Table.Observe", "Table.Observed", "Table.Play", "Table.Prefetch", "Table.Remove",
+		"Table.Fetches", "Table.Kinds", "Table.Observe", "Table.Observed", "Table.Play", "Table.Prefetch", "Table.Remove",
 		"Task.Has", "Worst",
 		"readOnly.Admit", "readOnly.Done", "readOnly.Holds",
 	}

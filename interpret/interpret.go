@@ -114,8 +114,8 @@ func Worst(changes []Change) Effect {
 }
 
 // A Prefetcher is optionally implemented by interpreters that need something from
-// elsewhere, such as an image. Prefetch is called for all scores of a generation
-// before any of them is applied, and touches nothing that runs.
+// elsewhere, such as an image. Prefetch is called before a new score is applied, may take
+// hours beside passes over what was applied before, and touches nothing that runs.
 type Prefetcher[S score.Spec, W any] interface {
 	Prefetch(ctx context.Context, w W, s S) error
 }

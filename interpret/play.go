@@ -130,6 +130,9 @@ func (b Binding) perform(ctx context.Context, s score.Score, task Task, st *Scor
 	st.Outcome = Changed
 }
 
+// Fetches reports whether scores of a kind may need something from elsewhere.
+func (t *Table) Fetches(k score.Kind) bool { return t.byKind[k].prefetch != nil }
+
 // Prefetch fetches what s needs from elsewhere, if its kind needs anything. The outcome
 // is empty if nothing is missing.
 func (t *Table) Prefetch(ctx context.Context, s score.Score) (st ScoreStatus) {
