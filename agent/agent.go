@@ -40,14 +40,20 @@ type Agent struct {
 	progress chan struct{}
 
 	accepting sync.Mutex // one intent at a time
-	unkept    bool       // the last pass could not keep the books
+
+	// of the loop alone
+	fetcher *fetcher
+	force   *plan                  // in force: what it needs was fetched, or tried to
+	last    interpret.DeviceStatus // what came of the last pass
+	unkept  bool                   // the last pass could not keep the books
 
 	mu        sync.Mutex
-	plan      *plan
+	plan      *plan // of the last accepted intent
+	played    *plan // of the last pass
 	control   Control
 	problems  []interpret.Problem
 	recovered time.Time              // when a loss was found last
-	status    interpret.DeviceStatus // as of the last pass
+	status    interpret.DeviceStatus // as it is reported
 }
 
 // New returns an agent that does nothing yet.
@@ -57,6 +63,7 @@ func New(c Config) *Agent {
 	}
 	one := func() chan struct{} { return make(chan struct{}, 1) }
 	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), progress: one()}
+	a.fetcher = newFetcher(a.Runner, func() { signal(a.wake) })
 	a.Runner.progress = func() { signal(a.progress) }
 	a.Runner.Uncertain = c.Recovered.Lost() || c.Recovered.Newer
 	return a
@@ -78,6 +85,7 @@ const patience = 30 * time.Second
 func (a *Agent) Run(ctx context.Context) {
 	a.load()
 	a.sweep()
+	defer a.fetcher.wait()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if a.Events != nil {

@@ -84,9 +84,11 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 
 // inTheWay reports whether a score that is no longer wanted holds a port that another
 // one claims now, as a container does that got another name: the new one cannot start
-// before the old one is gone.
+// before the old one is gone. It stays while the new one could not start all the same.
 func (p *pass) inTheWay(s score.Score) bool {
-	return slices.ContainsFunc(s.Spec.Claims(), func(r score.Resource) bool { return r.IsPort() && len(p.plan.claims(r)) > 0 })
+	return slices.ContainsFunc(s.Spec.Claims(), func(r score.Resource) bool {
+		return r.IsPort() && slices.ContainsFunc(p.plan.claims(r), func(c claim) bool { return !c.it.unfetched })
+	})
 }
 
 // removeOne undoes what e was made for, if q lets it. What was applied last goes only if

@@ -43,14 +43,14 @@ func (a *Agent) Offer(in Intent) error {
 	return nil
 }
 
-// follow makes in the present plan. What was said about other documents holds no more.
+// follow makes in the present plan, which comes into force when what it needs is here.
+// What was said about other documents holds no more.
 func (a *Agent) follow(in Intent, how string) {
 	pl := prepare(in)
 	a.mu.Lock()
 	a.plan = pl
 	a.problems = slices.DeleteFunc(a.problems, func(p interpret.Problem) bool { return !lasting[p.Code] })
 	a.mu.Unlock()
-	signal(a.replan)
 	log := a.Log.WithFields(logrus.Fields{"generation": in.Generation, "digest": in.Digest})
 	log.Info(how)
 	if names := extensions(in.Assignment); len(names) > 0 {

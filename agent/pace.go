@@ -57,13 +57,24 @@ func (p *pace) holds(mark topology.Mark, wish string) (interpret.Verdict, bool) 
 		Message: fmt.Sprintf("it does not stay as it is made, again and again: it was corrected %d times in a row; next time at %s UTC", h.drifted, at)}, true
 }
 
+// failure is what came of the last try of a wish, if it failed.
+func (p *pace) failure(mark topology.Mark, wish string) (interpret.ScoreStatus, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h := p.past[mark]; h != nil && h.wish == wish && h.failed > 0 {
+		return h.last, true
+	}
+	return interpret.ScoreStatus{}, false
+}
+
 // How a score was played in one pass.
 type effort int
 
 const (
 	looked effort = iota // nothing was tried
 	tried
-	held // by its pace
+	held     // by its pace
+	fetching // it will be tried when what it needs is here
 )
 
 // note takes in what came of a score.
@@ -77,7 +88,7 @@ func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e
 	now := time.Now()
 	h.awaiting = e == held
 	switch {
-	case e == held:
+	case e == held, e == fetching:
 	case st.Outcome == interpret.Failed, e == tried && !st.Outcome.Converged():
 		h.failed++
 		h.last, h.next, h.awaiting = st, now.Add(pause(h.failed)), true

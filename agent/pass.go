@@ -5,8 +5,11 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
@@ -66,17 +69,19 @@ func (a *Agent) sweep() {
 	}
 }
 
-// pass plays the present plan once and tells whether it changed anything. While it is
+// pass plays the plan in force once and tells whether it changed anything. While it is
 // under way the supervisor hears of its progress, readers see that it is running, and
 // a newer intent ends it early.
 func (a *Agent) pass(ctx context.Context) (changed bool) {
-	pl, control := a.present()
+	present, control := a.present()
 	sound := a.checkStore()
-	if pl == nil {
+	if present == nil {
 		a.publish(interpret.DeviceStatus{APIVersion: apiVersion, Kind: interpret.StatusKind, Phase: interpret.PhaseIdle, State: interpret.StateNoIntent})
 		return false
 	}
-	p := &pass{Runner: a.Runner, plan: pl, blocked: control.Blocked || a.Recovered.Newer, halt: make(chan struct{})}
+	p := &pass{Runner: a.Runner, blocked: control.Blocked || a.Recovered.Newer, halt: make(chan struct{}), fetcher: a.fetcher}
+	p.plan = a.advance(ctx, present, p.blocked)
+	p.superseded = p.plan != present
 	over := make(chan struct{})
 	var st interpret.DeviceStatus
 	var err error
@@ -84,7 +89,7 @@ func (a *Agent) pass(ctx context.Context) (changed bool) {
 		defer close(over)
 		st, err = p.run(ctx)
 	}()
-	a.attend(ctx, p.halt, over, pl, control)
+	a.attend(ctx, p, over, present, control)
 	if err != nil {
 		a.problem(CodeStore, err.Error())
 		a.Log.WithError(err).Error("cannot keep the books")
@@ -96,10 +101,59 @@ func (a *Agent) pass(ctx context.Context) (changed bool) {
 	if st.State == interpret.StateConverged && !a.Runner.Uncertain && a.recoveredFor() > sayRecovered {
 		a.resolve(CodeRecovered)
 	}
-	a.Runner.keep(pl)
+	a.Runner.keep(p.plan, present)
 	changed = a.log(st, p.removed)
+	switch {
+	case p.superseded:
+		st = a.underway(st, present)
+	case awaits(st):
+		st.Phase = interpret.PhaseRunning
+		if st.State == interpret.StatePending {
+			st.State = interpret.StateConverging // it waits for nobody
+		}
+	}
 	a.publish(st)
 	return changed
+}
+
+// awaits reports whether a score waits for the first try to fetch what it needs.
+func awaits(st interpret.DeviceStatus) bool {
+	return slices.ContainsFunc(st.Manifests, func(m interpret.ManifestStatus) bool {
+		return slices.ContainsFunc(m.Scores, func(s interpret.ScoreStatus) bool { return s.Code == CodePrefetch })
+	})
+}
+
+// shortly is how long a pass waits for what it has begun to fetch: mostly it is here.
+const shortly = 300 * time.Millisecond
+
+// advance returns the plan to play now. The present one comes into force, in one step,
+// when all that it needs was fetched, or tried to: until then the one before is kept
+// true. Where there is none before, nothing is gained by waiting. A blocked device
+// fetches nothing, and only looks at what it is to be.
+func (a *Agent) advance(ctx context.Context, present *plan, blocked bool) *plan {
+	pl := present
+	if blocked {
+		a.fetcher.only(nil)
+	} else {
+		begun := a.fetcher.want(ctx, present)
+		a.fetcher.await(ctx, begun, shortly)
+		if a.force == nil || a.fetcher.settled(present) {
+			a.force = present
+		} else if len(begun) > 0 {
+			a.Log.WithFields(logrus.Fields{"generation": present.intent.Generation, "scores": len(begun)}).Info("fetching what it needs before it comes into force")
+		}
+		pl = a.force
+	}
+	a.mu.Lock()
+	if a.played != pl {
+		a.played = pl
+		signal(a.replan)
+	}
+	a.mu.Unlock()
+	if pl != present {
+		a.publishRunning(present)
+	}
+	return pl
 }
 
 // sayRecovered is how long a device says that it had lost something, if all is well since.
@@ -120,7 +174,7 @@ func (a *Agent) present() (*plan, Control) {
 
 // attend waits for a pass to be over, and ends it early if it is no longer what the
 // agent is to do.
-func (a *Agent) attend(ctx context.Context, halt, over chan struct{}, pl *plan, control Control) {
+func (a *Agent) attend(ctx context.Context, p *pass, over chan struct{}, present *plan, control Control) {
 	running := time.NewTimer(300 * time.Millisecond)
 	defer running.Stop()
 	tick := time.NewTicker(cmp.Or(a.Beat, time.Hour))
@@ -128,7 +182,7 @@ func (a *Agent) attend(ctx context.Context, halt, over chan struct{}, pl *plan, 
 	last, halted := time.Now(), false
 	end := func() {
 		if !halted {
-			close(halt)
+			close(p.halt)
 		}
 		halted = true
 	}
@@ -139,7 +193,7 @@ func (a *Agent) attend(ctx context.Context, halt, over chan struct{}, pl *plan, 
 		case <-a.progress:
 			last = time.Now()
 		case <-running.C:
-			a.publishRunning(pl)
+			a.publishRunning(present)
 		case <-tick.C:
 			if a.Supervisor != nil && a.Beat > 0 && time.Since(last) < scoreTimeout+time.Minute {
 				a.Supervisor.Alive()
@@ -149,7 +203,14 @@ func (a *Agent) attend(ctx context.Context, halt, over chan struct{}, pl *plan, 
 			<-over
 			return
 		case <-a.wake:
-			if nowPlan, now := a.present(); nowPlan != pl || now != control {
+			nowPlan, now := a.present()
+			switch {
+			case now.Blocked:
+				a.fetcher.only(nil)
+			case nowPlan != present:
+				a.fetcher.only(nowPlan)
+			}
+			if nowPlan != present || now != control || p.superseded && a.fetcher.settled(present) {
 				end()
 			}
 			defer signal(a.wake)

@@ -43,8 +43,10 @@ type item struct {
 	triggers   []*item
 	problem    string // why the spec cannot be played, if it cannot
 	invalidity interpret.Code
-	done       chan struct{} // of the pass under way
+	done       chan struct{} // of the pass under way, as what follows
 	status     interpret.ScoreStatus
+	effort     effort
+	unfetched  bool // what it needs is not here yet, and it is not played before
 }
 
 // A claim is a resource with who claims it.
@@ -139,6 +141,14 @@ func (pm *plannedManifest) plan(m score.Manifest) {
 			}
 		}
 	}
+}
+
+// items are in order: needs first.
+func (p *plan) items() (items []*item) {
+	for i := range p.manifests {
+		items = append(items, p.manifests[i].items...)
+	}
+	return items
 }
 
 // wanted reports whether the score that a mark names claims r, as far as the plan

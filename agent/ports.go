@@ -87,6 +87,7 @@ const (
 	CodeLink         interpret.Code = "link"
 	CodeWatch        interpret.Code = "watch"
 	CodeBrake        interpret.Code = "brake"
+	CodePrefetch     interpret.Code = "prefetch" // what a score needs from elsewhere is not here yet
 
 	// of links
 	CodeNotPermitted interpret.Code = "not_permitted"      // the server lets this device not do what it must

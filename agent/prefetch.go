@@ -3,44 +3,49 @@ package agent
 import (
 	"context"
 	"slices"
+	"time"
+
+	"github.com/continuo-fleet/continuo/interpret"
 )
 
-// prefetch gets what new scores need from elsewhere, before anything is touched. It can
-// be given up at any time.
-func (p *pass) prefetch(ctx context.Context, items []*item) {
-	fresh := slices.DeleteFunc(slices.Clone(items), func(it *item) bool {
+// fetchTimeout bounds what one score needs from elsewhere. Large images take long on
+// slow lines; who fetches them knows better when nothing comes any more.
+const fetchTimeout = 2 * time.Hour
+
+// fresh are the items that may need something from elsewhere before they can be played:
+// they are new to the books, or another than the books know.
+func (p *pass) fresh(items []*item) []*item {
+	return slices.DeleteFunc(slices.Clone(items), func(it *item) bool {
+		if it.problem != "" || len(it.claims) == 0 || !p.Table.Fetches(it.score.Spec.Kind()) {
+			return true
+		}
 		e, owned := p.gate(it).primary()
 		w, _ := p.plan.rival(it, p.owner)
-		return it.problem != "" || len(it.claims) == 0 || owned && e.SpecDigest == it.digest || w != nil
+		return owned && e.SpecDigest == it.digest || w != nil
 	})
-	if len(fresh) == 0 {
-		return
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if p.halt != nil {
-		over := make(chan struct{})
-		defer close(over)
-		go func() {
-			select {
-			case <-p.halt:
-				cancel()
-			case <-over:
-			}
-		}()
-	}
-	p.each(fresh, func(it *item) {
+}
+
+// prefetch finds out whether what fresh items need is here, before anything is touched.
+// An item that lacks it gets its status now.
+func (p *pass) prefetch(ctx context.Context, items []*item) {
+	p.each(p.fresh(items), func(it *item) {
 		wish := p.gate(it).wish()
-		if _, early := p.pace.holds(it.mark(), wish); early || p.halted() {
+		if _, early := p.pace.holds(it.mark(), wish); early {
+			it.unfetched = true
 			return
 		}
-		ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
-		defer cancel()
-		st := p.Table.Prefetch(ctx, it.score)
-		if st.Outcome == "" || p.halted() {
-			return
+		if p.fetcher != nil {
+			it.status, it.effort = p.fetcher.result(p, it, wish)
+		} else if st := p.fetch(ctx, it); st.Outcome != "" {
+			it.status, it.effort = st, tried
 		}
-		it.status = st
-		p.pace.note(it.mark(), wish, st, tried)
+		it.unfetched = it.status.Outcome != ""
 	})
+}
+
+// fetch gets what it needs; the outcome is empty if that is here now.
+func (r *Runner) fetch(ctx context.Context, it *item) interpret.ScoreStatus {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	return r.Table.Prefetch(ctx, it.score)
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -41,18 +42,39 @@ func (a *Agent) republish() {
 	}
 }
 
-// publishRunning says that a pass of pl is under way.
+// publishRunning says that pl is under way.
 func (a *Agent) publishRunning(pl *plan) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	st := a.status
-	if st.Generation == pl.intent.Generation && st.Digest == pl.intent.Digest {
+	if a.status.Generation == pl.intent.Generation && a.status.Digest == pl.intent.Digest {
 		return // a pass over what is known already is no news
 	}
+	a.replace(a.underway(a.status, pl))
+}
+
+// underway is what is said of pl before it was played: how things are, which st tells,
+// and what is being fetched. What st points to stays as it is.
+func (a *Agent) underway(st interpret.DeviceStatus, pl *plan) interpret.DeviceStatus {
 	st.APIVersion, st.Kind = apiVersion, interpret.StatusKind
 	st.Phase, st.State = interpret.PhaseRunning, interpret.StateConverging
 	st.Generation, st.Digest = pl.intent.Generation, pl.intent.Digest
-	a.replace(st)
+	st.Manifests = slices.Clone(st.Manifests)
+	for _, s := range a.fetcher.underway(pl) {
+		i, known := slices.BinarySearchFunc(st.Manifests, s.manifest.name, func(m interpret.ManifestStatus, name string) int { return cmp.Compare(m.Name, name) })
+		if !known {
+			st.Manifests = slices.Insert(st.Manifests, i, interpret.ManifestStatus{Name: s.manifest.name, Generation: s.manifest.generation})
+		}
+		m := &st.Manifests[i]
+		m.Scores = slices.Clone(m.Scores)
+		j, known := slices.BinarySearchFunc(m.Scores, s.ID, func(have interpret.ScoreStatus, id score.ID) int { return cmp.Compare(have.ID, id) })
+		if known {
+			m.Scores[j] = s.ScoreStatus
+		} else {
+			m.Scores = slices.Insert(m.Scores, j, s.ScoreStatus)
+		}
+		m.State = interpret.Fold(m.Scores)
+	}
+	return st
 }
 
 // same compares two statuses without the times at which they were made.
@@ -96,9 +118,8 @@ func (a *Agent) deliver(ctx context.Context) {
 // log writes one line for every change, and for every score whose outcome is news. It
 // tells whether the pass changed anything.
 func (a *Agent) log(st interpret.DeviceStatus, removed []interpret.Orphan) (changed bool) {
-	a.mu.Lock()
-	last := a.status
-	a.mu.Unlock()
+	last := a.last
+	a.last = st
 	was := map[string]interpret.ScoreStatus{}
 	for _, m := range last.Manifests {
 		for _, s := range m.Scores {

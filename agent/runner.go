@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -32,8 +33,7 @@ type Runner struct {
 	progress func() // called when something of a pass is over; may be nil
 }
 
-// scoreTimeout bounds one score, image pulls included: a device that hangs must not
-// hang the agent with it.
+// scoreTimeout bounds one score: a device that hangs must not hang the agent with it.
 const scoreTimeout = 15 * time.Minute
 
 // A pass is one run of a plan.
@@ -43,6 +43,9 @@ type pass struct {
 	blocked bool
 	dry     bool
 	halt    chan struct{} // closed: finish what has begun, begin nothing more; may be nil
+
+	fetcher    *fetcher // fetches in the background; nil: the pass does it first
+	superseded bool     // what a newer intent needs is being fetched
 
 	removed []interpret.Orphan // what was collected
 }
@@ -63,27 +66,23 @@ func (p *pass) run(ctx context.Context) (interpret.DeviceStatus, error) {
 	return st, err
 }
 
+// items are those of the plan, ready for the pass.
 func (p *pass) items() []*item {
-	var items []*item
-	for i := range p.plan.manifests {
-		for _, it := range p.plan.manifests[i].items {
-			it.done, it.status = make(chan struct{}), interpret.ScoreStatus{}
-			items = append(items, it)
-		}
+	items := p.plan.items()
+	for _, it := range items {
+		it.done, it.status, it.effort, it.unfetched = make(chan struct{}), interpret.ScoreStatus{}, looked, false
 	}
 	return items
 }
 
+func (r *Runner) parallel() int { return cmp.Or(r.Parallel, 4) }
+
 // each calls f for every item, in their order, from as many goroutines as the runner
 // may use. An item that waits for another is always behind it.
 func (p *pass) each(items []*item, f func(*item)) {
-	n := p.Parallel
-	if n == 0 {
-		n = 4
-	}
 	todo := make(chan *item)
 	var wg sync.WaitGroup
-	for range min(n, len(items)) {
+	for range min(p.parallel(), len(items)) {
 		wg.Go(func() {
 			for it := range todo {
 				f(it)
@@ -156,8 +155,8 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 	if it.problem != "" {
 		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: it.invalidity, Message: it.problem}, nil
 	}
-	if it.status.Outcome != "" { // prefetch failed, and its pace knows
-		g.effort = held
+	if it.status.Outcome != "" { // it could not be fetched, or not yet
+		g.effort = it.effort
 		return it.status, nil
 	}
 	if w, res := p.plan.rival(it, p.owner); w != nil {

@@ -20,10 +20,12 @@ func (a *Agent) watch(ctx context.Context) {
 	}
 }
 
-// watchPlan watches the resources of the present plan until there is another one.
+// watchPlan watches the resources of the plan that is played until there is another one.
 func (a *Agent) watchPlan(ctx context.Context) {
 	for ctx.Err() == nil {
-		pl, _ := a.present()
+		a.mu.Lock()
+		pl := a.played
+		a.mu.Unlock()
 		var res []topology.Resource
 		for r := range pl.claimed {
 			res = append(res, topology.Resource(r))
