@@ -34,7 +34,9 @@ func (t *Table) Row(cells ...string) {
 // Note adds a line below a row, indented.
 func (t *Table) Note(text string) { t.rows = append(t.rows, []string{"    " + line(text)}) }
 
-func line(s string) string { return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Plain(s)) }
+func line(s string) string { return oneLine.Replace(Plain(s)) }
+
+var oneLine = strings.NewReplacer("\n", `\n`, "\t", `\t`)
 
 // Write writes the table.
 func (t *Table) Write(w io.Writer) error {
