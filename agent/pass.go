@@ -101,7 +101,7 @@ func (a *Agent) pass(ctx context.Context) (changed bool) {
 	if st.State == interpret.StateConverged && !a.Runner.Uncertain && a.recoveredFor() > sayRecovered {
 		a.resolve(CodeRecovered)
 	}
-	a.Runner.keep(p.plan, present)
+	a.Runner.keep(p.plan)
 	changed = a.log(st, p.removed)
 	switch {
 	case p.superseded:
@@ -145,13 +145,10 @@ func (a *Agent) advance(ctx context.Context, present *plan, blocked bool) *plan 
 		pl = a.force
 	}
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.played != pl {
 		a.played = pl
 		signal(a.replan)
-	}
-	a.mu.Unlock()
-	if pl != present {
-		a.publishRunning(present)
 	}
 	return pl
 }

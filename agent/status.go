@@ -31,16 +31,12 @@ func (r *Runner) remember(it *item, st *interpret.ScoreStatus) {
 	r.previous[key] = *st
 }
 
-// keep forgets what is in none of plans any more.
-func (r *Runner) keep(plans ...*plan) {
-	marks := map[topology.Mark]bool{}
-	for _, pl := range plans {
-		maps.Copy(marks, pl.marks)
-	}
-	r.pace.keep(marks)
+// keep forgets what is no longer in pl.
+func (r *Runner) keep(pl *plan) {
+	r.pace.keep(pl.marks)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.previous, func(m topology.Mark, _ interpret.ScoreStatus) bool { return !marks[m] })
+	maps.DeleteFunc(r.previous, func(m topology.Mark, _ interpret.ScoreStatus) bool { return !pl.marks[m] })
 }
 
 // status puts together what the items say.
