@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -120,6 +121,9 @@ const (
 	longGap  = 30 * time.Second
 )
 
+// quietAfter is how long after a pass the memory that it took is given back.
+const quietAfter = 10 * time.Second
+
 func (a *Agent) loop(ctx context.Context) {
 	relist := time.NewTimer(a.jitter())
 	defer relist.Stop()
@@ -131,6 +135,8 @@ func (a *Agent) loop(ctx context.Context) {
 		defer t.Stop()
 		beat = t.C
 	}
+	quiet := time.NewTimer(quietAfter)
+	defer quiet.Stop()
 	gap, gather, lastEvent := shortGap, (<-chan time.Time)(nil), time.Time{}
 	for {
 		events := false
@@ -139,6 +145,9 @@ func (a *Agent) loop(ctx context.Context) {
 			return
 		case <-beat:
 			a.Supervisor.Alive()
+			continue
+		case <-quiet.C: // the device has little memory, and the next pass may be long away
+			debug.FreeOSMemory()
 			continue
 		case <-a.events:
 			if gather == nil {
@@ -163,6 +172,7 @@ func (a *Agent) loop(ctx context.Context) {
 		}
 		relist.Reset(a.jitter())
 		retry.Reset(a.untilRetry())
+		quiet.Reset(quietAfter)
 	}
 }
 
