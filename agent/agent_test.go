@@ -61,7 +61,7 @@ func TestColdStartThenIntent(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		st := f.last()
-		if !st.ConvergedAt(1) || st.Device != "pi-1" {
+		if !st.ConvergedAt(1) || st.Device != "pi-1" || st.Started.IsZero() || st.Finished.Before(st.Started) {
 			t.Fatalf("got %+v", st)
 		}
 	})

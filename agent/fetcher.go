@@ -63,7 +63,7 @@ func (f *fetcher) want(ctx context.Context, pl *plan) (begun []*job) {
 // begin is called with the lock held.
 func (f *fetcher) begin(ctx context.Context, it *item) *job {
 	ctx, cancel := context.WithCancel(ctx)
-	j := &job{cancel: cancel, since: time.Now().UTC().Truncate(time.Second), over: make(chan struct{})}
+	j := &job{cancel: cancel, since: now(), over: make(chan struct{})}
 	f.jobs[it.key()] = j
 	f.wg.Go(func() {
 		defer cancel()

@@ -172,7 +172,7 @@ func (a *Agent) problem(code interpret.Code, message string) (fresh bool) {
 	if code == CodeRecovered {
 		a.recovered = time.Now()
 	}
-	a.problems = append(a.problems, interpret.Problem{Code: code, Message: message, Since: time.Now().UTC().Truncate(time.Second)})
+	a.problems = append(a.problems, interpret.Problem{Code: code, Message: message, Since: now()})
 	return true
 }
 

@@ -57,6 +57,7 @@ func (a *Agent) publishRunning(pl *plan) {
 func (a *Agent) underway(st interpret.DeviceStatus, pl *plan) interpret.DeviceStatus {
 	st.APIVersion, st.Kind = apiVersion, interpret.StatusKind
 	st.Phase, st.State = interpret.PhaseRunning, interpret.StateConverging
+	st.Started, st.Finished = now(), time.Time{}
 	st.Generation, st.Digest = pl.intent.Generation, pl.intent.Digest
 	st.Manifests = slices.Clone(st.Manifests)
 	for _, s := range a.fetcher.underway(pl) {
@@ -79,7 +80,9 @@ func (a *Agent) underway(st interpret.DeviceStatus, pl *plan) interpret.DeviceSt
 
 // same compares two statuses without the times at which they were made.
 func same(a, b interpret.DeviceStatus) bool {
-	a.Time, b.Time = time.Time{}, time.Time{}
+	for _, st := range []*interpret.DeviceStatus{&a, &b} {
+		st.Started, st.Finished, st.Time = time.Time{}, time.Time{}, time.Time{}
+	}
 	a.Agent.Sequence, b.Agent.Sequence = 0, 0
 	x, errX := score.Encode(a)
 	y, errY := score.Encode(b)

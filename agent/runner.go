@@ -53,6 +53,7 @@ type pass struct {
 // run plays every score of the plan once and collects what is no longer wanted. The
 // error is about the books only.
 func (p *pass) run(ctx context.Context) (interpret.DeviceStatus, error) {
+	begun := now()
 	items := p.items()
 	if !p.dry && !p.blocked {
 		p.prefetch(ctx, items)
@@ -63,6 +64,7 @@ func (p *pass) run(ctx context.Context) (interpret.DeviceStatus, error) {
 		st.Orphans, err = p.collect(ctx, st)
 	}
 	st.FoldDevice()
+	st.Started, st.Finished = begun, now()
 	return st, err
 }
 

@@ -18,7 +18,7 @@ func (r *Runner) remember(it *item, st *interpret.ScoreStatus) {
 	defer r.mu.Unlock()
 	key := it.mark()
 	was, known := r.previous[key]
-	st.Since = time.Now().UTC().Truncate(time.Second)
+	st.Since = now()
 	if known && was.Outcome == st.Outcome && was.Code == st.Code {
 		st.Since = was.Since
 	}
@@ -30,6 +30,9 @@ func (r *Runner) remember(it *item, st *interpret.ScoreStatus) {
 	}
 	r.previous[key] = *st
 }
+
+// now is the time by the device's clock, as statuses carry it.
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 // keep forgets what is no longer in pl.
 func (r *Runner) keep(pl *plan) {
@@ -43,7 +46,7 @@ func (r *Runner) keep(pl *plan) {
 func (p *pass) status() interpret.DeviceStatus {
 	st := interpret.DeviceStatus{
 		APIVersion: score.APIVersion, Kind: interpret.StatusKind, Phase: interpret.PhaseIdle,
-		Generation: p.plan.intent.Generation, Digest: p.plan.intent.Digest, Time: time.Now().UTC().Truncate(time.Second),
+		Generation: p.plan.intent.Generation, Digest: p.plan.intent.Digest, Time: now(),
 	}
 	for _, m := range p.plan.manifests {
 		ms := interpret.ManifestStatus{Name: m.name, Generation: m.generation}

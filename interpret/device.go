@@ -34,6 +34,10 @@ type DeviceStatus struct {
 	Problems []Problem `json:"problems,omitempty"`
 	// Agent that reports.
 	Agent Agent `json:"agent,omitzero"`
+	// Started is when the pass that is reported began, on the device's clock.
+	Started time.Time `json:"started,omitzero"`
+	// Finished is when it ended; left out while it is under way.
+	Finished time.Time `json:"finished,omitzero"`
 	// Time of the report, on the device's clock.
 	Time time.Time `json:"time,omitzero"`
 }
