@@ -84,7 +84,7 @@ func (c *containers) available(ctx context.Context) error {
 }
 
 func checkContainer(name string) error {
-	if err := checkUnit(name + ".service"); err != nil {
+	if err := checkUnit(unitOf(name)); err != nil {
 		return topology.Faultf(topology.CodeInvalid, "%q is not the name of a container", name)
 	}
 	return nil
@@ -111,11 +111,11 @@ func (c *containers) Container(ctx context.Context, name string) (topology.Conta
 
 // unit observes the unit of a container, and its definition.
 func (c *containers) unit(ctx context.Context, name string) (unitState, error) {
-	u, err := c.observe(ctx, name+".service")
+	u, err := c.observe(ctx, unitOf(name))
 	if err != nil {
 		return u, err
 	}
-	u.Definition, err = c.files.File(ctx, quadletDir+name+".container")
+	u.Definition, err = c.files.File(ctx, definitionFile(name))
 	return u, err
 }
 
@@ -129,7 +129,7 @@ func (c *containers) look(ctx context.Context, name string, u topology.ServiceSt
 	}
 	l = &looked{invocation: u.Invocation, active: u.Active, sub: u.Sub, text: u.Definition.SHA256, at: time.Now()}
 	if u.Definition.Type == topology.Regular {
-		text, err := c.files.Content(ctx, quadletDir+name+".container", 1<<20)
+		text, err := c.files.Content(ctx, definitionFile(name), 1<<20)
 		if err != nil {
 			return nil, err
 		}

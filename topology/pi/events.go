@@ -156,8 +156,8 @@ func (w watch) add(r topology.Resource) {
 		unit(name)
 		file(unitDir + name)
 	case "container":
-		unit(name + ".service")
-		file(quadletDir + name + ".container")
+		unit(unitOf(name))
+		file(definitionFile(name))
 	case "hostname":
 		w.keys[hostPath] = append(w.keys[hostPath], r)
 	}

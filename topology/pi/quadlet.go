@@ -13,6 +13,10 @@ import (
 // quadletDir is where definitions of containers live.
 const quadletDir = "/etc/containers/systemd/"
 
+// definitionFile is the definition of a container, and unitOf the unit that systemd gets from it.
+func definitionFile(container string) string { return quadletDir + container + ".container" }
+func unitOf(container string) string         { return container + ".service" }
+
 // Labels on a container. They are read back from its definition as well, because a
 // container that ended is gone.
 const (

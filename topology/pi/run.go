@@ -37,7 +37,7 @@ func (c *containers) Run(ctx context.Context, cfg topology.ContainerConfig) erro
 		return err
 	}
 	defer c.forgetLook(cfg.Name)
-	unit := cfg.Name + ".service"
+	unit := unitOf(cfg.Name)
 	if u, err := c.unit(ctx, cfg.Name); err != nil {
 		return err
 	} else if u.waits() && u.Definition.SHA256 == textDigest(text) {
@@ -60,7 +60,7 @@ func (c *containers) Run(ctx context.Context, cfg topology.ContainerConfig) erro
 // define puts the definition in place and has systemd load it. If systemd gets no unit
 // from it, the old definition is back when define returns.
 func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, text []byte) error {
-	p := quadletDir + cfg.Name + ".container"
+	p := definitionFile(cfg.Name)
 	write := func(text []byte, mark topology.Mark) error {
 		return c.files.WriteFile(ctx, topology.FileWrite{Path: p, Content: text, Mode: 0o644, Owner: "0", Group: "0", Mark: mark})
 	}
@@ -79,7 +79,7 @@ func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, t
 			return err
 		}
 	}
-	u, err := c.observe(ctx, cfg.Name+".service")
+	u, err := c.observe(ctx, unitOf(cfg.Name))
 	if err != nil {
 		return err
 	}
@@ -108,10 +108,10 @@ func (c *containers) ours(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	p := quadletDir + name + ".container"
+	p := definitionFile(name)
 	switch {
 	case u.Load == topology.Masked:
-		return masked("start", name+".service")
+		return masked("start", unitOf(name))
 	case u.Load == topology.Loaded && u.sourcePath != p:
 		return topology.Faultf(topology.CodeForeign, "the unit %s.service is defined by %s already; choose another name for the container", name, u.Source)
 	case u.Definition.Type != topology.Absent && u.Definition.Type != topology.Regular:
@@ -140,7 +140,7 @@ func (c *containers) ours(ctx context.Context, name string) error {
 // recover finds out why podman did not start a container, cures what can be cured
 // without asking anybody, and tries once more.
 func (c *containers) recover(ctx context.Context, cfg topology.ContainerConfig, failure error) error {
-	unit := cfg.Name + ".service"
+	unit := unitOf(cfg.Name)
 	left, err := c.podman.inspect(ctx, cfg.Name)
 	if err != nil {
 		return errors.Join(failure, err)
@@ -211,7 +211,7 @@ func (c *containers) Restart(ctx context.Context, name string) error {
 		return err
 	}
 	defer c.forgetLook(name)
-	return c.services.Restart(ctx, name+".service", true)
+	return c.services.Restart(ctx, unitOf(name), true)
 }
 
 // RemoveContainer stops a container, and removes it and its definition.
@@ -226,7 +226,7 @@ func (c *containers) RemoveContainer(ctx context.Context, name string) error {
 		return err
 	}
 	defer c.forgetLook(name)
-	unit := name + ".service"
+	unit := unitOf(name)
 	u, err := c.observe(ctx, unit)
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (c *containers) RemoveContainer(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if err := c.files.RemoveFile(ctx, quadletDir+name+".container"); err != nil {
+	if err := c.files.RemoveFile(ctx, definitionFile(name)); err != nil {
 		return err
 	}
 	if err := c.reload.settle(ctx); err != nil {
