@@ -27,7 +27,7 @@ What other manifests own stays theirs, and nothing is removed that this one does
 			if !confirm && st.State != interpret.StateConverged {
 				defer fmt.Fprintln(cmd.ErrOrStderr(), "nothing was changed: this is a preview; add --confirm to apply it")
 			}
-			return o.show(cmd, st)
+			return showStatus(cmd, st, o.format, "")
 		},
 	}
 	o.flags(cmd)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -12,15 +13,25 @@ import (
 	"github.com/continuo-fleet/continuo/score"
 )
 
-// readConfig reads the configuration of the device. Everything that is wrong with it is
-// told on stderr, with its place.
-func readConfig(cmd *cobra.Command, file string) (config.Config, error) {
+// settings is where the configuration of the device is, and what flags say instead of it.
+type settings struct{ file, root, state string }
+
+func (s *settings) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.file, "config", config.DefaultFile, "configuration of the device")
+	f.StringVar(&s.root, "root", "", "instead of root in the configuration: directory that all paths are below, for trying things out")
+	f.StringVar(&s.state, "state", "", "instead of state in the configuration: directory of the agent's books")
+}
+
+// read reads the configuration. Everything that is wrong with it is told on stderr, with
+// its place.
+func (s settings) read(cmd *cobra.Command) (config.Config, error) {
 	var c config.Config
-	data, err := cli.ReadInput(cmd.Context(), file, cmd.InOrStdin())
+	data, err := cli.ReadInput(cmd.Context(), s.file, cmd.InOrStdin())
 	if err != nil {
 		return c, &cli.UsageError{Err: fmt.Errorf("%w; continuo up --device ID writes one for a device, and --config names another place", err)}
 	}
-	doc := source.Read(file, data)
+	doc := source.Read(s.file, data)
 	if doc.OK() {
 		decodeConfig(doc, &c)
 	}
@@ -30,6 +41,7 @@ func readConfig(cmd *cobra.Command, file string) (config.Config, error) {
 	if !doc.OK() {
 		return c, cli.ErrInvalid
 	}
+	c.Root, c.State = cmp.Or(s.root, c.Root), cmp.Or(s.state, c.State)
 	return c, nil
 }
 

@@ -42,7 +42,7 @@ func (b *bench) write(name, content string) string {
 func (b *bench) run(stdin string, args ...string) (code int, stdout, stderr string) {
 	b.t.Helper()
 	var out, errs bytes.Buffer
-	code = run(b.t.Context(), args, strings.NewReader(stdin), &out, &errs)
+	code = cli.Run(b.t.Context(), newRoot(), args, strings.NewReader(stdin), &out, &errs)
 	plain := strings.NewReplacer(b.dir, "DIR")
 	return code, plain.Replace(out.String()), plain.Replace(errs.String())
 }

@@ -45,11 +45,7 @@ func (o *once) manifest(cmd *cobra.Command) (score.Manifest, error) {
 	if err != nil {
 		return score.Manifest{}, &cli.UsageError{Err: err}
 	}
-	name := o.file
-	if name == "-" {
-		name = "standard input"
-	}
-	m, found := source.Manifest(name, data)
+	m, found := source.Manifest(cli.InputName(o.file), data)
 	for _, d := range found {
 		fmt.Fprintln(cmd.ErrOrStderr(), d)
 	}
@@ -122,23 +118,4 @@ func sweep(ctx context.Context, dev *pi.Device, books *store.Store) error {
 	}
 	_, err := dev.SweepTemp(ctx, dirs)
 	return err
-}
-
-// show writes the status, and turns what has not converged into the exit code.
-func (o *once) show(cmd *cobra.Command, st interpret.DeviceStatus) error {
-	out := cmd.OutOrStdout()
-	done, err := o.format.Write(out, st)
-	if !done {
-		err = show.Scores(out, st)
-		if err == nil {
-			_, err = fmt.Fprintln(out, show.Summary(st))
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if st.State != interpret.StateConverged {
-		return cli.ErrDiffers
-	}
-	return nil
 }

@@ -22,7 +22,7 @@ the manifest is new (intent) or the device was changed (drift).`,
 			if err != nil {
 				return err
 			}
-			return o.show(cmd, st)
+			return showStatus(cmd, st, o.format, "")
 		},
 	}
 	o.flags(cmd)

@@ -13,7 +13,8 @@ import (
 )
 
 func newRun() *cobra.Command {
-	var file, level, format, root, state string
+	var s settings
+	var level, format string
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the agent: make true what was accepted last, connect, and keep it true",
@@ -22,15 +23,9 @@ and without any network, what it accepted last, and connects only then. It liste
 port. SIGTERM lets the action under way end, and stops.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, file)
+			c, err := s.read(cmd)
 			if err != nil {
 				return err
-			}
-			if root != "" {
-				c.Root = root
-			}
-			if state != "" {
-				c.State = state
 			}
 			log, err := newLog(cmd.ErrOrStderr(), level, format)
 			if err != nil {
@@ -39,12 +34,10 @@ port. SIGTERM lets the action under way end, and stops.`,
 			return serve(cmd.Context(), c, log.WithField("device", c.Device))
 		},
 	}
+	s.flags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&file, "config", config.DefaultFile, "configuration of the device")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&format, "log-format", "text", "text or json")
-	f.StringVar(&root, "root", "", "instead of root in the configuration: directory that all paths are below, for trying things out")
-	f.StringVar(&state, "state", "", "instead of state in the configuration: directory of the agent's books")
 	return cmd
 }
 

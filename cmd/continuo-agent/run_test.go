@@ -17,6 +17,7 @@ import (
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/agent/config"
 	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology/memory"
@@ -153,7 +154,7 @@ func TestRunListensOnNothing(t *testing.T) {
 	var errs strings.Builder
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"run", "--config", b.write("agent.yaml", minimal), "--root", b.root, "--state", b.dir + "/state"}, nil, io.Discard, &errs)
+		ended <- cli.Run(ctx, newRoot(), []string{"run", "--config", b.write("agent.yaml", minimal), "--root", b.root, "--state", b.dir + "/state"}, nil, io.Discard, &errs)
 	}()
 	hear := func(want string) {
 		t.Helper()

@@ -21,7 +21,7 @@ import (
 const intentName = "device"
 
 func newStatus() *cobra.Command {
-	var file, root, state string
+	var s settings
 	var format show.Format
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -32,15 +32,9 @@ and no running agent, and changes nothing. What the agent tried and why it faile
 its report (continuo status DEVICE) and in its log (journalctl -u continuo-agent).`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, file)
+			c, err := s.read(cmd)
 			if err != nil {
 				return err
-			}
-			if root != "" {
-				c.Root = root
-			}
-			if state != "" {
-				c.State = state
 			}
 			st, err := lookAt(cmd, c)
 			if err != nil {
@@ -49,11 +43,8 @@ its report (continuo status DEVICE) and in its log (journalctl -u continuo-agent
 			return showDevice(cmd, st, format)
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&file, "config", config.DefaultFile, "configuration of the device")
-	f.StringVar(&root, "root", "", "instead of root in the configuration")
-	f.StringVar(&state, "state", "", "instead of state in the configuration")
-	format.Flag(f)
+	s.flags(cmd)
+	format.Flag(cmd.Flags())
 	return cmd
 }
 
@@ -97,17 +88,26 @@ func lookAt(cmd *cobra.Command, c config.Config) (interpret.DeviceStatus, error)
 	return now, err
 }
 
+// showDevice shows the device as it is, below a line about what was accepted.
 func showDevice(cmd *cobra.Command, st interpret.DeviceStatus, format show.Format) error {
+	head := fmt.Sprintf("device %s, generation %d: %s\n", show.Text(st.Device), st.Generation, st.State)
+	if st.State == interpret.StateNoIntent {
+		head = fmt.Sprintf("device %s: nothing was accepted yet\n", show.Text(st.Device))
+	}
+	return showStatus(cmd, st, format, head)
+}
+
+// showStatus writes a status, for people below head, and turns what has not converged into
+// the exit code.
+func showStatus(cmd *cobra.Command, st interpret.DeviceStatus, format show.Format, head string) error {
 	out := cmd.OutOrStdout()
 	done, err := format.Write(out, st)
 	if !done {
-		switch st.State {
-		case interpret.StateNoIntent:
-			fmt.Fprintf(out, "device %s: nothing was accepted yet\n", show.Text(st.Device))
-		default:
-			fmt.Fprintf(out, "device %s, generation %d: %s\n", show.Text(st.Device), st.Generation, st.State)
+		_, err = fmt.Fprint(out, head)
+		if err == nil {
+			err = show.Scores(out, st)
 		}
-		if err = show.Scores(out, st); err == nil && st.State != interpret.StateNoIntent {
+		if err == nil && st.State != interpret.StateNoIntent {
 			_, err = fmt.Fprintln(out, show.Summary(st))
 		}
 	}

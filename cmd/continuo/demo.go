@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+	"github.com/continuo-fleet/continuo/cmd/internal/show"
 	"github.com/continuo-fleet/continuo/fleet"
 	"github.com/continuo-fleet/continuo/fleet/localnats"
 	"github.com/continuo-fleet/continuo/schemas"
@@ -148,7 +149,7 @@ func (d *demo) closeServer() {
 	}
 }
 
-// manifest reads one of the demonstration's files.
+// demoManifest reads one of the demonstration's files.
 func demoManifest(file string) (score.Manifest, []schemas.Diagnostic, error) {
 	text, err := demoData.ReadFile("demodata/" + file)
 	if err != nil {
@@ -205,7 +206,7 @@ func (d *demo) summary() error {
 		d.say("  %s  %s", mark, f.text)
 	}
 	if wrong > 0 {
-		return fmt.Errorf("%s of %d not as it should be", cli.Plural(wrong, "fact"), len(d.facts))
+		return fmt.Errorf("%s of %d not as it should be", show.Plural(wrong, "fact"), len(d.facts))
 	}
 	return nil
 }

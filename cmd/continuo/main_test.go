@@ -55,7 +55,7 @@ func (b *bench) runWith(stdin string, args ...string) (code int, stdout, stderr 
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	defer cancel()
 	var out, errs bytes.Buffer
-	code = run(ctx, args, strings.NewReader(stdin), &out, &errs)
+	code = cli.Run(ctx, newRoot(), args, strings.NewReader(stdin), &out, &errs)
 	plain := strings.NewReplacer(b.dir, "DIR")
 	return code, plain.Replace(out.String()), plain.Replace(errs.String())
 }
@@ -292,7 +292,7 @@ func (b *bench) background(args ...string) (out *lines, stop func() int) {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	out = newLines()
 	ended := make(chan int, 1)
-	go func() { ended <- run(ctx, args, nil, out, out) }()
+	go func() { ended <- cli.Run(ctx, newRoot(), args, nil, out, out) }()
 	stop = sync.OnceValue(func() int {
 		cancel()
 		return <-ended

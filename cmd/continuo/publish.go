@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,8 +19,8 @@ import (
 func newPublish() *cobra.Command {
 	var c connection
 	var key, site string
-	var confirm, wait bool
-	var timeout time.Duration
+	var confirm bool
+	var p patience
 	var format show.Format
 	cmd := &cobra.Command{
 		Use:   "publish FILE... --confirm",
@@ -52,12 +51,9 @@ ends with 1 if anything would. FILE is YAML or JSON; - is standard input.`,
 			if err != nil {
 				return err
 			}
-			ctx, cancel := cmd.Context(), context.CancelFunc(func() {})
-			if wait {
-				ctx, cancel = context.WithTimeout(ctx, timeout)
-			}
+			ctx, cancel := p.context(cmd.Context())
 			defer cancel()
-			f, err := c.connect(ctx, wait)
+			f, err := c.connect(ctx, p.wait)
 			if err != nil {
 				return err
 			}
@@ -66,8 +62,8 @@ ends with 1 if anything would. FILE is YAML or JSON; - is standard input.`,
 			if err != nil {
 				return halfPublished(cmd, done, format, err)
 			}
-			if wait && confirm {
-				return waitPublished(ctx, cmd, f, done, timeout, format)
+			if p.wait && confirm {
+				return waitPublished(ctx, cmd, f, done, p, format)
 			}
 			planned, err := withRemovals(ctx, f, manifests, done)
 			if err != nil {
@@ -81,8 +77,7 @@ ends with 1 if anything would. FILE is YAML or JSON; - is standard input.`,
 	fl.StringVar(&key, "key", "", "file with the seed of the operator key (default DATA/keys/operator.nk)")
 	fl.StringVar(&site, "site", "", "site of the devices (default main)")
 	fl.BoolVar(&confirm, "confirm", false, "publish; without it the changes are only shown")
-	fl.BoolVar(&wait, "wait", false, "wait until the devices have converged, or say that they cannot")
-	fl.DurationVar(&timeout, "timeout", 2*time.Minute, "how long to wait, with --wait")
+	p.flags(fl, "wait until the devices have converged, or say that they cannot")
 	format.Flag(fl)
 	return cmd
 }
@@ -165,7 +160,7 @@ func halfPublished(cmd *cobra.Command, done []fleet.Publication, format show.For
 		}
 		werr = publications(cmd.OutOrStdout(), out)
 	}
-	return errors.Join(fmt.Errorf("%w\npublished before that: %s, as shown", err, cli.Plural(len(done), "device")), werr)
+	return errors.Join(fmt.Errorf("%w\npublished before that: %s, as shown", err, show.Plural(len(done), "device")), werr)
 }
 
 func showPublished(cmd *cobra.Command, done []publication, confirm bool, format show.Format) error {
@@ -211,7 +206,7 @@ func publications(w io.Writer, done []publication) error {
 }
 
 // waitPublished waits until every device holds what was published for it.
-func waitPublished(ctx context.Context, cmd *cobra.Command, f *fleet.Fleet, done []fleet.Publication, timeout time.Duration, format show.Format) error {
+func waitPublished(ctx context.Context, cmd *cobra.Command, f *fleet.Fleet, done []fleet.Publication, patient patience, format show.Format) error {
 	var out overview
 	for _, p := range done {
 		s, err := f.Wait(ctx, p.Device, p.Generation)
@@ -221,6 +216,6 @@ func waitPublished(ctx context.Context, cmd *cobra.Command, f *fleet.Fleet, done
 		s.Device = p.Device
 		out.add(s)
 	}
-	gaveUp(ctx, cmd, timeout)
+	patient.gaveUp(ctx, cmd)
 	return out.show(cmd, format, len(out.Devices) == 1)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,8 +17,7 @@ import (
 
 func newStatus() *cobra.Command {
 	var c connection
-	var wait bool
-	var timeout time.Duration
+	var p patience
 	var format show.Format
 	cmd := &cobra.Command{
 		Use:   "status [DEVICE...]",
@@ -52,12 +50,9 @@ OUTCOME of a score, when it was looked at last:
 			if err != nil {
 				return err
 			}
-			ctx, cancel := cmd.Context(), context.CancelFunc(func() {})
-			if wait {
-				ctx, cancel = context.WithTimeout(ctx, timeout)
-			}
+			ctx, cancel := p.context(cmd.Context())
 			defer cancel()
-			f, err := c.connect(ctx, wait)
+			f, err := c.connect(ctx, p.wait)
 			if err != nil {
 				return err
 			}
@@ -66,11 +61,11 @@ OUTCOME of a score, when it was looked at last:
 			if err != nil {
 				return err
 			}
-			if wait {
+			if p.wait {
 				if err := waitAll(ctx, f, states); err != nil {
 					return err
 				}
-				gaveUp(ctx, cmd, timeout)
+				p.gaveUp(ctx, cmd)
 			}
 			out := overview{named: len(devices) > 0}
 			for _, s := range states {
@@ -80,10 +75,8 @@ OUTCOME of a score, when it was looked at last:
 		},
 	}
 	c.flags(cmd)
-	fl := cmd.Flags()
-	fl.BoolVar(&wait, "wait", false, "wait until every device holds what is published for it, or says that it cannot")
-	fl.DurationVar(&timeout, "timeout", 2*time.Minute, "how long to wait, with --wait")
-	format.Flag(fl)
+	p.flags(cmd.Flags(), "wait until every device holds what is published for it, or says that it cannot")
+	format.Flag(cmd.Flags())
 	return cmd
 }
 
@@ -100,13 +93,6 @@ func waitAll(ctx context.Context, f *fleet.Fleet, states []fleet.DeviceState) er
 		}
 	}
 	return nil
-}
-
-// gaveUp says that the time to wait was over: what is shown is how things were then.
-func gaveUp(ctx context.Context, cmd *cobra.Command, timeout time.Duration) {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "gave up waiting after %s; --timeout waits longer\n", timeout)
-	}
 }
 
 func parseDevices(args []string) ([]fleet.Device, error) {
@@ -183,7 +169,7 @@ func (o *overview) table(w io.Writer, detail bool) error {
 		counts = append(counts, fmt.Sprintf("%d %s", n, v))
 	}
 	slices.Sort(counts)
-	_, err := fmt.Fprintf(w, "%s: %s\n", cli.Plural(len(o.Devices), "device"), strings.Join(counts, ", "))
+	_, err := fmt.Fprintf(w, "%s: %s\n", show.Plural(len(o.Devices), "device"), strings.Join(counts, ", "))
 	return err
 }
 

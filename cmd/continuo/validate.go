@@ -37,10 +37,10 @@ FILE:LINE:COLUMN: path: what is wrong. It needs no server. - is standard input.`
 				fmt.Fprintln(cmd.OutOrStdout(), d)
 			}
 			if bad > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s in %s\n", cli.Plural(bad, "error"), cli.Plural(len(files), "file"))
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s in %s\n", show.Plural(bad, "error"), show.Plural(len(files), "file"))
 				return cli.ErrInvalid
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s, no error\n", cli.Plural(len(files), "file"))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s, no error\n", show.Plural(len(files), "file"))
 			return err
 		},
 	}
@@ -66,10 +66,7 @@ func readManifests(ctx context.Context, files []string, stdin io.Reader) ([]scor
 		if err != nil {
 			return nil, nil, &cli.UsageError{Err: err}
 		}
-		name := file
-		if file == "-" {
-			name = "standard input"
-		}
+		name := cli.InputName(file)
 		m, ds := schemas.Validate(name, data)
 		found = append(found, ds...)
 		if schemas.Errors(ds) > 0 {

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -39,6 +39,15 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 // Usagef makes a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
+
+// Main executes root for the process, and ends it. The first signal ends ctx of the command, a second one the process.
+func Main(root *cobra.Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	code := Run(ctx, root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
 
 // Run executes root and returns the exit code. Everything that could go wrong is told on
 // stderr in one line.
@@ -147,6 +156,14 @@ func ReadInput(ctx context.Context, name string, stdin io.Reader) ([]byte, error
 	}
 }
 
+// InputName is what messages call the input that ReadInput reads.
+func InputName(name string) string {
+	if name == "-" {
+		return "standard input"
+	}
+	return name
+}
+
 func readInput(name string, stdin io.Reader) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(io.LimitReader(stdin, maxInput))
@@ -171,15 +188,4 @@ func unwrapPath(err error) error {
 		return pe.Err
 	}
 	return err
-}
-
-// Plural gives "1 score" or "2 scores".
-func Plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if strings.HasSuffix(what, "y") {
-		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(what, "y"))
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -37,7 +37,7 @@ func Scores(w io.Writer, st interpret.DeviceStatus) error {
 func rows(out io.Writer, m interpret.ManifestStatus) {
 	t := NewTable("SCORE", "KIND", "OUTCOME", "REASON")
 	for _, s := range m.Scores {
-		t.Row(Text(string(s.ID)), Text(string(s.Kind)), string(s.Outcome), Reason(s))
+		t.Row(Text(string(s.ID)), Text(string(s.Kind)), string(s.Outcome), reason(s))
 		for _, c := range s.Changes {
 			t.Note(Text(c.Field) + ": " + value(c.Have) + " → " + value(c.Want))
 		}
@@ -45,8 +45,8 @@ func rows(out io.Writer, m interpret.ManifestStatus) {
 	_ = t.Write(out) // into a buffer
 }
 
-// Reason says in one line why a score is as it is.
-func Reason(s interpret.ScoreStatus) string {
+// reason says in one line why a score is as it is.
+func reason(s interpret.ScoreStatus) string {
 	var parts []string
 	if s.Code != "" {
 		parts = append(parts, string(s.Code))
@@ -80,10 +80,7 @@ func Summary(st interpret.DeviceStatus) string {
 			total++
 		}
 	}
-	text := strconv.Itoa(total) + " scores"
-	if total == 1 {
-		text = "1 score"
-	}
+	text := Plural(total, "score")
 	sep := ": "
 	for _, o := range []interpret.Outcome{
 		interpret.Unchanged, interpret.Changed, interpret.Drifted, interpret.Pending, interpret.Waiting, interpret.Conflict,
@@ -95,6 +92,14 @@ func Summary(st interpret.DeviceStatus) string {
 		}
 	}
 	return text
+}
+
+// Plural gives "1 score" or "2 scores".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Converged counts the scores of st that have converged, and all of them.
