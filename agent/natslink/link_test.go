@@ -189,7 +189,7 @@ func TestUntrustedControl(t *testing.T) {
 	r.control = newSigner(t)
 	c := r.publish(1)
 	c.Blocked, c.Reconnect = true, 3600
-	r.answer(func(wire.Heartbeat) *wire.ControlEnvelope { e := c; return &e })
+	r.answerWith(c)
 	o := r.options()
 	o.ControlKeys = trust(t, wire.KindHeartbeat, trusted, r.operator)
 	o.tune.off = allTriggers &^ onHeartbeat
@@ -207,16 +207,7 @@ func TestUntrustedControl(t *testing.T) {
 // Each field of the answer does what it says (S24).
 func TestControlEnvelope(t *testing.T) {
 	r := newRig(t)
-	c := wire.ControlEnvelope{}
-	next := make(chan wire.ControlEnvelope, 1)
-	r.answer(func(wire.Heartbeat) *wire.ControlEnvelope {
-		select {
-		case c = <-next:
-		default:
-		}
-		e := c
-		return &e
-	})
+	next := r.answerWith(wire.ControlEnvelope{})
 	kept := make(chan time.Duration, 10)
 	o := r.options()
 	o.KeepWindow = func(d time.Duration) { kept <- d }
@@ -248,7 +239,7 @@ func TestControlEnvelope(t *testing.T) {
 func TestHeartbeatContent(t *testing.T) {
 	r := newRig(t)
 	c := r.publish(3)
-	r.answer(func(wire.Heartbeat) *wire.ControlEnvelope { e := c; return &e })
+	r.answerWith(c)
 	_, h, _ := r.run(r.options())
 	h.generation(t, 3)
 	h.change(func() {

@@ -94,8 +94,7 @@ func TestHeartbeatsStayLight(t *testing.T) {
 	o := r.options()
 	o.Servers = []string{p.url()}
 	o.tune.heartbeat, o.tune.off = time.Millisecond, onPush
-	c := r.publish(1)
-	r.answer(func(wire.Heartbeat) *wire.ControlEnvelope { e := c; return &e })
+	r.answerWith(r.publish(1))
 	_, h, _ := r.run(o)
 	h.generation(t, 1)
 	size := func(hb wire.Heartbeat) int {

@@ -47,8 +47,7 @@ func TestEachTriggerIsEnough(t *testing.T) {
 		r := newRig(t)
 		o := r.options()
 		o.tune.off = allTriggers &^ onHeartbeat
-		c := r.publish(1)
-		r.answer(func(wire.Heartbeat) *wire.ControlEnvelope { e := c; return &e })
+		r.answerWith(r.publish(1))
 		_, h, _ := r.run(o)
 		h.generation(t, 1)
 	})
@@ -67,8 +66,7 @@ func TestEachTriggerIsEnough(t *testing.T) {
 		o := r.options()
 		o.tune.off = allTriggers
 		o.tune.poll = 20 * time.Millisecond
-		c := r.publish(1)
-		r.answer(func(wire.Heartbeat) *wire.ControlEnvelope { e := c; return &e })
+		r.answerWith(r.publish(1))
 		_, h, _ := r.run(o)
 		r.beats(10)
 		if g := h.Pulse().Generation; g != 0 {
@@ -85,16 +83,7 @@ func TestHeartbeatsFetchNothingNew(t *testing.T) {
 	o.Servers = []string{p.url()}
 	o.tune.heartbeat = 2 * time.Millisecond
 	o.tune.off = onPush
-	c := r.publish(1)
-	say := make(chan wire.ControlEnvelope, 1)
-	r.answer(func(wire.Heartbeat) *wire.ControlEnvelope {
-		select {
-		case c = <-say:
-		default:
-		}
-		e := c
-		return &e
-	})
+	say := r.answerWith(r.publish(1))
 	_, h, _ := r.run(o)
 	h.generation(t, 1)
 	r.beats(2)
@@ -162,16 +151,7 @@ func TestBehindAndAhead(t *testing.T) {
 		o := r.options()
 		o.Servers = []string{p.url()}
 		o.tune.off = allTriggers &^ onHeartbeat
-		c := r.publish(42)
-		say := make(chan wire.ControlEnvelope, 1)
-		r.answer(func(wire.Heartbeat) *wire.ControlEnvelope {
-			select {
-			case c = <-say:
-			default:
-			}
-			e := c
-			return &e
-		})
+		say := r.answerWith(r.publish(42))
 		_, h, _ := r.run(o)
 		h.generation(t, 42)
 		say <- r.publish(37)
