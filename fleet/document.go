@@ -149,5 +149,5 @@ func permanent(err error) bool {
 		return true
 	}
 	api, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && api.ErrorCode != 10071 && api.ErrorCode != 10164
+	return ok && !wire.WrongLast(int(api.ErrorCode))
 }

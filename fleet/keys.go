@@ -53,18 +53,10 @@ func (k Keys) Trusted() (operator, control string, err error) {
 }
 
 // DocumentKeys is the key set of a receiver that trusts these public keys for documents of devices.
-func DocumentKeys(public ...string) (KeySet, error) { return keySet(wire.KindDevice, public) }
+func DocumentKeys(public ...string) (KeySet, error) { return wire.Trust(wire.KindDevice, public...) }
 
 // ControlKeys is the key set of a receiver that trusts these public keys for answers to heartbeats.
-func ControlKeys(public ...string) (KeySet, error) { return keySet(wire.KindHeartbeat, public) }
-
-func keySet(kind wire.Kind, public []string) (KeySet, error) {
-	keys := make([]wire.TrustedKey, len(public))
-	for i, p := range public {
-		keys[i] = wire.TrustedKey{PublicKey: p, Kinds: []wire.Kind{kind}}
-	}
-	return wire.NewKeySet(0, keys...)
-}
+func ControlKeys(public ...string) (KeySet, error) { return wire.Trust(wire.KindHeartbeat, public...) }
 
 // maxKeyFile is far more than a seed and the space around it.
 const maxKeyFile = 4 << 10

@@ -148,7 +148,7 @@ func TestPublishOverAnotherKey(t *testing.T) {
 	r := newRig(t)
 	m := manifest("a", "pi-1", file("f", "/etc/a", "1"))
 	r.publish(m)
-	other, err := wire.NewSigner()
+	other, err := nkeys.CreateAccount()
 	if err != nil {
 		t.Fatal(err)
 	}

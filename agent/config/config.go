@@ -4,6 +4,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -160,7 +161,7 @@ func (c Credentials) check(r *score.Report) {
 
 func checkKeys(r *score.Report, keys []string) {
 	for i, k := range keys {
-		if _, err := wire.NewKeySet(0, wire.TrustedKey{PublicKey: k, Kinds: []wire.Kind{wire.KindDevice}}); err != nil {
+		if _, err := wire.Trust(wire.KindDevice, k); err != nil {
 			r.At(i).Errorf("it is not the public key of a signer, which begins with A")
 		} else if slices.Index(keys, k) != i {
 			r.At(i).Errorf("the key is listed twice")
@@ -189,39 +190,18 @@ func (c Config) CheckFiles() error {
 
 // Identity names the device in its fleet.
 func (c Config) Identity() wire.Device {
-	site := c.Site
-	if site == "" {
-		site = wire.DefaultSite
-	}
-	return wire.Device{Site: site, ID: c.Device}
+	return wire.Device{Site: cmp.Or(c.Site, wire.DefaultSite), ID: c.Device}
 }
 
 // DocumentKeys are trusted for what this device has to make true.
 func (c Config) DocumentKeys() (wire.KeySet, error) {
-	return keySet(c.Trust.Documents, wire.KindDevice)
+	return wire.Trust(wire.KindDevice, c.Trust.Documents...)
 }
 
 // ControlKeys are trusted for answers to heartbeats.
 func (c Config) ControlKeys() (wire.KeySet, error) {
-	return keySet(c.Trust.Control, wire.KindHeartbeat)
-}
-
-func keySet(keys []string, kind wire.Kind) (wire.KeySet, error) {
-	trusted := make([]wire.TrustedKey, len(keys))
-	for i, k := range keys {
-		trusted[i] = wire.TrustedKey{PublicKey: k, Kinds: []wire.Kind{kind}}
-	}
-	set, err := wire.NewKeySet(0, trusted...)
-	if err != nil {
-		return set, fmt.Errorf("cannot use the trusted keys: %w", err)
-	}
-	return set, nil
+	return wire.Trust(wire.KindHeartbeat, c.Trust.Control...)
 }
 
 // StateDir is State, or its default.
-func (c Config) StateDir() string {
-	if c.State == "" {
-		return DefaultState
-	}
-	return c.State
-}
+func (c Config) StateDir() string { return cmp.Or(c.State, DefaultState) }

@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nkeys"
+
 	"github.com/continuo-fleet/continuo/internal/wire"
 	"github.com/continuo-fleet/continuo/score"
 )
 
 func publicKey(t *testing.T) string {
 	t.Helper()
-	s, err := wire.NewSigner()
+	s, err := nkeys.CreateAccount()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +112,7 @@ func TestCheckFiles(t *testing.T) {
 
 // A key is trusted for what it is listed under, and for nothing else.
 func TestKeysAreForOnePurpose(t *testing.T) {
-	signer, err := wire.NewSigner()
+	signer, err := nkeys.CreateAccount()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,11 +33,7 @@ type identity struct {
 	Sequence uint64 `json:"sequence"`
 }
 
-const (
-	attempts  = 8
-	wrongLast = 10071 // the server's codes for a wrong last sequence; the second is also given to a writer that is right
-	falseLast = 10164
-)
+const attempts = 8
 
 // Report is part of agent.Link. It waits for a connection.
 func (l *Link) Report(ctx context.Context, st interpret.DeviceStatus) error {
@@ -114,6 +110,8 @@ func (l *Link) store(ctx context.Context, look bool) error {
 // errUnsure is that of a write of which nobody knows whether it took place.
 var errUnsure = errors.New("the answer does not tell whether it was stored")
 
+var errNoStore = errors.New("cannot report: the fleet has no store of statuses; its operator creates it with: continuo setup")
+
 // write tries once.
 func (l *Link) write(ctx context.Context) (revision uint64, err error) {
 	r := &l.report
@@ -123,7 +121,7 @@ func (l *Link) write(ctx context.Context) (revision uint64, err error) {
 	answer, err := l.request(ctx, m)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return 0, errors.New("cannot report: the fleet has no store of statuses; its operator creates it with: continuo setup")
+		return 0, errNoStore
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		return 0, fmt.Errorf("cannot report: no answer from %s: %w", m.Subject, errUnsure)
 	case err != nil:
@@ -141,7 +139,7 @@ func (l *Link) write(ctx context.Context) (revision uint64, err error) {
 		return 0, fmt.Errorf("cannot report: %w", errUnsure)
 	case ack.Error == nil && ack.Sequence > 0:
 		return ack.Sequence, nil
-	case ack.Error != nil && (ack.Error.Code == wrongLast || ack.Error.Code == falseLast):
+	case ack.Error != nil && wire.WrongLast(ack.Error.Code):
 		return 0, fmt.Errorf("cannot report: %s: %w", ack.Error.Description, errUnsure)
 	case ack.Error != nil:
 		return 0, fmt.Errorf("cannot report: %s (%d)", ack.Error.Description, ack.Error.Code)
@@ -159,7 +157,7 @@ func (l *Link) readBack(ctx context.Context) (stored bool, err error) {
 	answer, err := l.request(ctx, nats.NewMsg(wire.StatusFetchSubject(l.o.Device)))
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return false, errors.New("cannot report: the fleet has no store of statuses; its operator creates it with: continuo setup")
+		return false, errNoStore
 	case err != nil:
 		return false, fmt.Errorf("cannot read back the last report: %w", err)
 	}

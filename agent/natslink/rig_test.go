@@ -148,7 +148,7 @@ func newRig(t *testing.T, devices ...wire.Device) *rig {
 
 func newSigner(t testing.TB) nkeys.KeyPair {
 	t.Helper()
-	kp, err := wire.NewSigner()
+	kp, err := nkeys.CreateAccount()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +170,21 @@ func trust(t testing.TB, kind wire.Kind, signers ...nkeys.KeyPair) wire.KeySet {
 		t.Fatal(err)
 	}
 	return set
+}
+
+// answerWith answers heartbeats of pi1 with c, and from then on with what is sent to next.
+func (r *rig) answerWith(c wire.ControlEnvelope) (next chan<- wire.ControlEnvelope) {
+	r.t.Helper()
+	news := make(chan wire.ControlEnvelope, 1)
+	r.answer(func(wire.Heartbeat) *wire.ControlEnvelope {
+		select {
+		case c = <-news:
+		default:
+		}
+		answer := c
+		return &answer
+	})
+	return news
 }
 
 // answer answers heartbeats of pi1 with what f makes of them; nil is no answer.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nkeys"
+
 	"github.com/continuo-fleet/continuo/agent/config"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/internal/wire"
@@ -27,7 +29,7 @@ func TestStatusWithoutIntent(t *testing.T) {
 // What was accepted is verified as at the start of the agent, compared, and not touched.
 func TestStatusOfAnIntent(t *testing.T) {
 	b := newBench(t)
-	signer, err := wire.NewSigner()
+	signer, err := nkeys.CreateAccount()
 	if err != nil {
 		t.Fatal(err)
 	}

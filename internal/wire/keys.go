@@ -17,16 +17,13 @@ type Signer interface {
 	Sign(data []byte) ([]byte, error)
 }
 
-// NewSigner makes a new document signing key.
-func NewSigner() (nkeys.KeyPair, error) { return nkeys.CreateAccount() }
-
 // A KeyID is the first bytes of the SHA-256 of a public key. It only picks the key to try.
 type KeyID [8]byte
 
 func (id KeyID) String() string { return hex.EncodeToString(id[:]) }
 
-// KeyIDOf gives the id of a document signing key.
-func KeyIDOf(publicKey string) (KeyID, error) {
+// keyIDOf gives the id of a document signing key.
+func keyIDOf(publicKey string) (KeyID, error) {
 	raw, err := rawKey(publicKey)
 	if err != nil {
 		return KeyID{}, err
@@ -83,6 +80,15 @@ func NewKeySet(epoch uint64, keys ...TrustedKey) (KeySet, error) {
 		set.keys[id] = trusted{raw, slices.Clone(k.Kinds)}
 	}
 	return set, nil
+}
+
+// Trust makes a key set of public keys that may all sign one kind. It has no trust root: somebody configured them by hand.
+func Trust(kind Kind, publicKeys ...string) (KeySet, error) {
+	keys := make([]TrustedKey, len(publicKeys))
+	for i, k := range publicKeys {
+		keys[i] = TrustedKey{PublicKey: k, Kinds: []Kind{kind}}
+	}
+	return NewKeySet(0, keys...)
 }
 
 // signedBy checks every signature by a key of the set that may sign kind, and counts them. One of them that is wrong

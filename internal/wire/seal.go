@@ -70,7 +70,7 @@ func (e *Envelope) Sign(s Signer) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the public key: %w", err)
 	}
-	id, err := KeyIDOf(public)
+	id, err := keyIDOf(public)
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 
 // The accounts of a generated server configuration.
 const (
-	AccountSystem  = "SYS"
-	AccountControl = "CTRL"
-	AccountFleet   = "FLEET"
+	accountSystem  = "SYS"
+	accountControl = "CTRL"
+	accountFleet   = "FLEET"
 )
 
 const (
@@ -99,7 +99,7 @@ func (c ServerConfig) Text() (string, error) {
 	w.line("request_queue_limit: 10000")
 	w.line("limits { default_max_consumers: 200 }")
 	w.close("}")
-	w.line("system_account: %s", AccountSystem)
+	w.line("system_account: %s", accountSystem)
 	w.open("accounts {")
 	if err := c.accounts(&w); err != nil {
 		return "", err
@@ -109,17 +109,17 @@ func (c ServerConfig) Text() (string, error) {
 }
 
 func (c ServerConfig) accounts(w *confWriter) error {
-	w.open(AccountSystem + " {")
+	w.open(accountSystem + " {")
 	if c.SystemUser != "" {
 		w.line("users: [ { nkey: %s } ]", c.SystemUser)
 	}
 	w.close("}")
 
-	w.open(AccountControl + " {")
+	w.open(accountControl + " {")
 	w.line("jetstream: enabled")
 	w.open("exports: [")
 	for _, m := range mappings() {
-		w.line("{ %s: %s, accounts: [%s] }", m.verb(), quote(m.control), AccountFleet)
+		w.line("{ %s: %s, accounts: [%s] }", m.verb(), quote(m.control), accountFleet)
 	}
 	w.close("]")
 	w.open("users: [")
@@ -133,7 +133,7 @@ func (c ServerConfig) accounts(w *confWriter) error {
 	w.close("]")
 	w.close("}")
 
-	w.open(AccountFleet + " { # no JetStream: a device has no API to turn against the others")
+	w.open(accountFleet + " { # no JetStream: a device has no API to turn against the others")
 	w.line("limits { max_subs: %d, max_payload: %d }", maxDeviceSubs, maxDevicePayload)
 	w.open("imports: [")
 	for _, m := range mappings() {
@@ -141,7 +141,7 @@ func (c ServerConfig) accounts(w *confWriter) error {
 		if m.device != m.control {
 			to = ", to: " + quote(numberWildcards(m.device))
 		}
-		w.line("{ %s: { account: %s, subject: %s }%s }", m.verb(), AccountControl, quote(m.control), to)
+		w.line("{ %s: { account: %s, subject: %s }%s }", m.verb(), accountControl, quote(m.control), to)
 	}
 	w.close("]")
 	w.open("users: [")

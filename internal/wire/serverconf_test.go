@@ -82,7 +82,7 @@ func TestServerReadsTheConfiguration(t *testing.T) {
 
 func TestServerConfigRefuses(t *testing.T) {
 	a, b := publicKey(t, natstest.UserKey(t)), publicKey(t, natstest.UserKey(t))
-	signer, err := wire.NewSigner()
+	signer, err := nkeys.CreateAccount()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,3 +82,7 @@ func Streams(replicas int) []Stream {
 
 	return []Stream{desired, actual, journal, alive, control}
 }
+
+// WrongLast reports whether an error code of the server says that something else was stored last than a write expected.
+// The server gives the second of them also to a writer that is right.
+func WrongLast(code int) bool { return code == 10071 || code == 10164 }

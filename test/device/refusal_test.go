@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 
 	"github.com/continuo-fleet/continuo/fleet"
 	"github.com/continuo-fleet/continuo/internal/wire"
@@ -29,7 +30,7 @@ func TestRubbishIsRefused(t *testing.T) {
 	now := s.stored()
 	pid := s.agentPID()
 
-	stranger, err := wire.NewSigner()
+	stranger, err := nkeys.CreateAccount()
 	s.must(err)
 	as := score.Assignment{APIVersion: score.APIVersion, Kind: score.AssignmentKind}
 	as.Metadata.Name, as.Metadata.Generation = s.id.ID, 9
