@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/continuo-fleet/continuo/internal/wire"
 	"github.com/continuo-fleet/continuo/interpret"
 )
 
@@ -53,7 +54,7 @@ func refusal(s DeviceState) (interpret.Problem, bool) {
 	case s.Desired == 0 || s.Desired == held:
 		return interpret.Problem{}, false
 	case s.Desired < held: // above what it holds, nothing is refused for these
-		codes = append(codes[:len(codes):len(codes)], "generation_regressed", "equivocation")
+		codes = append(codes[:len(codes):len(codes)], interpret.Code(wire.CodeRegressed), interpret.Code(wire.CodeEquivocation))
 	}
 	if s.ReportedAt.Before(s.Published) && s.LastHeard.Sub(s.Published) < noticed {
 		return interpret.Problem{}, false

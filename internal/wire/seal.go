@@ -108,7 +108,7 @@ type Verified struct {
 // statement, its purpose, audience, epoch and age, and the payload's size and digest. The payload is not opened.
 // Every error is a [*Refusal].
 //
-// It does not know what was accepted before: see [Mark.Admit].
+// It does not know what was accepted before: whether a generation may follow another is for who keeps the books.
 func Verify(b []byte, keys KeySet, want Expect) (Verified, error) {
 	e, r := parseFrame(b)
 	if r != nil {

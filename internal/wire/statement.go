@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"crypto/sha256"
 	"time"
 )
 
@@ -75,34 +74,4 @@ func (s *Statement) valid(now time.Time) *Refusal {
 func when(t uint64) string {
 	const year9999 = 253402300799
 	return time.Unix(int64(min(t, year9999)), 0).UTC().Format(time.RFC3339)
-}
-
-// A Mark is the newest statement that a receiver accepted from one audience and kind. It must be on disk before the
-// statement is acted upon.
-type Mark struct {
-	Epoch      uint64
-	Generation uint64
-	Digest     [sha256.Size]byte
-}
-
-// Admit says whether s may follow what was accepted before, and the mark to keep if so. isNew is false for a statement
-// that is exactly the marked one.
-//
-// A newer epoch starts over: a leaked key that signed the highest generation there is would else be the last word.
-func (m Mark) Admit(s Statement) (next Mark, isNew bool, err error) {
-	next = Mark{Epoch: s.Epoch, Generation: s.Generation}
-	copy(next.Digest[:], s.Digest)
-	switch {
-	case m == Mark{}, s.Epoch > m.Epoch:
-		return next, true, nil
-	case s.Epoch < m.Epoch:
-		return m, false, refuse(CodeRegressed, "epoch %d after epoch %d was accepted", s.Epoch, m.Epoch)
-	case s.Generation < m.Generation:
-		return m, false, refuse(CodeRegressed, "generation %d after %d was accepted", s.Generation, m.Generation)
-	case s.Generation > m.Generation:
-		return next, true, nil
-	case next.Digest != m.Digest:
-		return m, false, refuse(CodeEquivocation, "generation %d was accepted with another content", s.Generation)
-	}
-	return m, false, nil
 }
