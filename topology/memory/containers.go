@@ -29,6 +29,10 @@ type container struct {
 	digest string // of the image it was made from
 }
 
+// definitionFile is the definition of a container, and unitOf the unit that runs it.
+func definitionFile(container string) string { return containerDir + container + ".container" }
+func unitOf(container string) string         { return container + ".service" }
+
 type containers struct{ d *Device }
 
 func (c containers) Container(ctx context.Context, name string) (topology.ContainerState, error) {
@@ -39,10 +43,10 @@ func (c containers) Container(ctx context.Context, name string) (topology.Contai
 	defer c.d.mu.Unlock()
 	st := topology.ContainerState{State: "absent"}
 	var err error
-	if st.Definition, err = c.d.fileState(containerDir + name + ".container"); err != nil {
+	if st.Definition, err = c.d.fileState(definitionFile(name)); err != nil {
 		return st, err
 	}
-	if st.Unit, err = c.d.serviceState(name + ".service"); err != nil {
+	if st.Unit, err = c.d.serviceState(unitOf(name)); err != nil {
 		return st, err
 	}
 	if k := c.d.containers[name]; k != nil && k.state != "absent" {
@@ -126,7 +130,7 @@ func (c containers) Run(ctx context.Context, cfg topology.ContainerConfig) error
 }
 
 func (d *Device) run(cfg topology.ContainerConfig) error {
-	p, unitName := containerDir+cfg.Name+".container", cfg.Name+".service"
+	p, unitName := definitionFile(cfg.Name), unitOf(cfg.Name)
 	if k := d.containers[cfg.Name]; k != nil && k.config.Mark == "" {
 		return topology.Faultf(topology.CodeForeign, "the container %s (%s) was made by somebody else", cfg.Name, k.id)
 	}
@@ -175,7 +179,7 @@ func (c containers) Restart(ctx context.Context, name string) error {
 	if err := c.d.control.call(ctx, OpRestartRun, containerResource(name)); err != nil {
 		return err
 	}
-	return c.d.start(ctx, name+".service", true, true)
+	return c.d.start(ctx, unitOf(name), true, true)
 }
 
 func (c containers) RemoveContainer(ctx context.Context, name string) error {
@@ -187,12 +191,12 @@ func (c containers) RemoveContainer(ctx context.Context, name string) error {
 	if k := c.d.containers[name]; k != nil && k.config.Mark == "" {
 		return topology.Faultf(topology.CodeForeign, "the container %s (%s) was made by somebody else", name, k.id)
 	}
-	c.d.halt(name+".service", c.d.unit(name+".service"))
-	if err := c.d.remove(containerDir + name + ".container"); err != nil {
+	c.d.halt(unitOf(name), c.d.unit(unitOf(name)))
+	if err := c.d.remove(definitionFile(name)); err != nil {
 		return err
 	}
 	delete(c.d.containers, name)
-	delete(c.d.units, name+".service")
+	delete(c.d.units, unitOf(name))
 	c.d.changed(containerResource(name))
 	return nil
 }
@@ -261,8 +265,8 @@ func (d *Device) RemoveByHand(name string) {
 			delete(d.containers, name)
 			return
 		}
-		if u := d.units[name+".service"]; u != nil && u.active == "active" {
-			d.ended(name+".service", d.load(name+".service"), u, 137)
+		if u := d.units[unitOf(name)]; u != nil && u.active == "active" {
+			d.ended(unitOf(name), d.load(unitOf(name)), u, 137)
 		}
 	})
 }

@@ -222,7 +222,7 @@ func unitOfPath(path string) (string, bool) {
 	}
 	if rest, ok := strings.CutPrefix(path, containerDir); ok {
 		if name, ok := strings.CutSuffix(rest, ".container"); ok {
-			return name + ".service", true
+			return unitOf(name), true
 		}
 	}
 	return "", false

@@ -49,7 +49,7 @@ func (d *Device) load(name string) definition {
 		return parse(name, dir+name, string(n.content))
 	}
 	if base, ok := strings.CutSuffix(name, ".service"); ok {
-		if n := d.files[containerDir+base+".container"]; n != nil && n.typ == topology.Regular {
+		if n := d.files[definitionFile(base)]; n != nil && n.typ == topology.Regular {
 			def := definition{load: topology.Loaded, source: generatorDir + name, typ: "notify", container: base, restart: "no", limited: true}
 			def.read(string(n.content))
 			return def
