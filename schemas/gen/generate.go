@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -216,7 +217,7 @@ func when(k score.Kind, property, definition string) *jsonschema.Schema {
 func finish(name string, s *jsonschema.Schema) error {
 	all := []*jsonschema.Schema{s}
 	names := []string{s.Title}
-	for _, d := range sortedKeys(s.Definitions) {
+	for _, d := range slices.Sorted(maps.Keys(s.Definitions)) {
 		all, names = append(all, s.Definitions[d]), append(names, d)
 	}
 	var missing []string
@@ -241,15 +242,6 @@ func oneLine(s *jsonschema.Schema) {
 	if s.Description = strings.Join(strings.Fields(s.Description), " "); s.Items != nil {
 		oneLine(s.Items)
 	}
-}
-
-func sortedKeys(d jsonschema.Definitions) []string {
-	var out []string
-	for k := range d {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }
 
 func raw(v any) (json.RawMessage, error) { return score.Encode(v) }
