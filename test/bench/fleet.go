@@ -111,20 +111,28 @@ func hundred(round int) score.Manifest {
 	return d.Manifest()
 }
 
-// publish measures from the call of Publish to the report that all is on disk.
-func publish(b *suite) error {
-	s, err := newSite(b, "publish")
+// withSite runs f with a site whose device holds 100 files.
+func withSite(b *suite, name string, f func(ctx context.Context, s *site) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	s, err := newSite(b, name)
 	if s != nil {
 		defer s.close()
 	}
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
 	if err := s.publish(ctx, hundred(0)); err != nil { // the agent connects meanwhile
 		return err
 	}
+	return f(ctx, s)
+}
+
+func publish(b *suite) error { return withSite(b, "publish", b.measurePublish) }
+func idle(b *suite) error    { return withSite(b, "idle", measureIdle) }
+
+// measurePublish measures from the call of Publish to the report that all is on disk.
+func (b *suite) measurePublish(ctx context.Context, s *site) error {
 	var us []usage
 	for i := range 2*b.runs + 1 {
 		before, err := cpuOf(s.agent.Process.Pid)
@@ -145,20 +153,8 @@ func publish(b *suite) error {
 	return nil
 }
 
-// idle measures an agent that is connected, holds 100 files, and has nothing to do.
-func idle(b *suite) error {
-	s, err := newSite(b, "idle")
-	if s != nil {
-		defer s.close()
-	}
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	if err := s.publish(ctx, hundred(0)); err != nil {
-		return err
-	}
+// measureIdle measures an agent that is connected, holds 100 files, and has nothing to do.
+func measureIdle(_ context.Context, s *site) error {
 	time.Sleep(15 * time.Second) // what follows a change is over
 	pid := s.agent.Process.Pid
 	const window = time.Minute
