@@ -208,12 +208,12 @@ func TestPortIsKeptUntilTheImageIsHere(t *testing.T) {
 		stop()
 		r.restart()
 		g := r.slowRegistry()
-		_, f, h, stop := r.running()
+		_, _, h, stop = r.running()
 		offer(t, h, intent(2, manifest("m", web("new"))))
 		later(time.Minute)
 		stop()
 		r.restart()
-		_, f, _, _ = r.running() // the new generation is in force at once
+		_, f, _, _ := r.running() // the new generation is in force at once
 		later(time.Minute)
 		if !r.active(t, "old.service") {
 			t.Error("the old one is gone, and the new one cannot start")
