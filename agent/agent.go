@@ -121,7 +121,7 @@ const (
 	longGap  = 30 * time.Second
 )
 
-// quietAfter is how long after a pass the memory that it took is given back.
+// quietAfter is how long after a change the memory that it took is given back.
 const quietAfter = 10 * time.Second
 
 func (a *Agent) loop(ctx context.Context) {
@@ -167,12 +167,12 @@ func (a *Agent) loop(ctx context.Context) {
 		switch {
 		case changed:
 			gap = shortGap
+			quiet.Reset(quietAfter)
 		case events:
 			gap = min(2*gap, longGap)
 		}
 		relist.Reset(a.jitter())
 		retry.Reset(a.untilRetry())
-		quiet.Reset(quietAfter)
 	}
 }
 
