@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -31,32 +30,13 @@ func (s settings) read(cmd *cobra.Command) (config.Config, error) {
 	if err != nil {
 		return c, &cli.UsageError{Err: fmt.Errorf("%w; continuo up --device ID writes one for a device, and --config names another place", err)}
 	}
-	doc := source.Read(s.file, data)
-	if doc.OK() {
-		decodeConfig(doc, &c)
-	}
-	for _, d := range doc.Diagnostics() {
+	found := source.Decode(s.file, data, &c, func() []score.Problem { return c.Validate() })
+	for _, d := range found {
 		fmt.Fprintln(cmd.ErrOrStderr(), d)
 	}
-	if !doc.OK() {
+	if source.Errors(found) > 0 {
 		return c, cli.ErrInvalid
 	}
 	c.Root, c.State = cmp.Or(s.root, c.Root), cmp.Or(s.state, c.State)
 	return c, nil
-}
-
-// decodeConfig reads doc strictly, and checks it as a whole.
-func decodeConfig(doc *source.Document, c *config.Config) {
-	var de *score.DecodeError
-	switch err := score.Decode(doc.JSON(), c); {
-	case errors.As(err, &de):
-		doc.Report(de.Path, score.Error, "%s", de.Text)
-		return
-	case err != nil:
-		doc.Report("", score.Error, "%s", err)
-		return
-	}
-	for _, p := range c.Validate() {
-		doc.Report(p.Path, p.Severity, "%s", p.Text)
-	}
 }

@@ -242,7 +242,7 @@ func TestRunRefusesConfigurations(t *testing.T) {
 		code           int
 	}{
 		{"unknown credentials", change("type: none", "type: zitadel-v9"), `agent.yaml:5:21: /credentials/type: unknown credentials type "zitadel-v9"`, 2},
-		{"unknown field", minimal + "sever: x\n", `unknown field "sever"`, 2},
+		{"unknown field", minimal + "sever: x\n", "unknown field `sever`", 2},
 		{"no server", change(`["nats://127.0.0.1:1"]`, "[]"), "no server is given", 2},
 		{"password in a server", change("nats://", "nats://u:hunter2@"), "must not hold a user or a password", 2},
 		{"no key", minimal[:strings.Index(minimal, "trust:")] + "trust: {documents: []}\n", "a device that trusts nobody", 2},
