@@ -274,7 +274,7 @@ func TestSpread(t *testing.T) {
 	if d := newSpread(Options{}).delay(); d >= wire.ReconnectBound.Min {
 		t.Errorf("a device that was never connected waits %s", d)
 	}
-	if d := newSpread(Options{AtOnce: true, Window: time.Hour}).delay(); d > time.Second {
+	if d := newSpread(Options{atOnce: true, Window: time.Hour}).delay(); d > time.Second {
 		t.Errorf("at once is after %s", d)
 	}
 	several := []nats.Server{{}}

@@ -43,10 +43,6 @@ type Options struct {
 	// another one last over restarts. Window 0 is a device that was never connected; KeepWindow may be nil.
 	Window     time.Duration
 	KeepWindow func(time.Duration)
-	// AtOnce connects without waiting. Only a device that is alone may: a fleet that connects at once after its
-	// server restarted keeps that server down. It is implied when every server is on the own machine.
-	AtOnce bool
-
 	// Notice hears nil when there is a connection, and why there is none when the first attempt after that failed; may
 	// be nil.
 	Notice func(error)
@@ -54,6 +50,10 @@ type Options struct {
 	// Clock tells the time when it can be trusted, and else the zero time: then no document is refused for its age.
 	// nil never tells.
 	Clock func() time.Time
+
+	// atOnce connects without waiting. Only a device that is alone may, one whose servers are all on its own machine: a
+	// fleet that connects at once after its server restarted keeps that server down.
+	atOnce bool
 
 	tune tuning
 }
@@ -101,7 +101,7 @@ func (o *Options) check() error {
 	if !encrypted && !local && !o.Plaintext {
 		return fmt.Errorf("cannot link device %s: a server of %v is another machine, and the connection would not be encrypted: use tls:// or name a CA (or allow plaintext on a network that is protected otherwise)", o.Device, o.Servers)
 	}
-	o.AtOnce = o.AtOnce || local
+	o.atOnce = local
 	if o.tune.timeout == 0 {
 		o.tune.timeout = connectTimeout
 	}

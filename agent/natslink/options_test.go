@@ -73,8 +73,8 @@ func TestOptions(t *testing.T) { // X20, cases 115
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
-			if tt.want == "" && l.o.AtOnce != !strings.Contains(o.Servers[0], "hub") && !o.Plaintext {
-				t.Errorf("at once: %v", l.o.AtOnce)
+			if tt.want == "" && l.o.atOnce != !strings.Contains(o.Servers[0], "hub") && !o.Plaintext {
+				t.Errorf("at once: %v", l.o.atOnce)
 			}
 			if err != nil && strings.Contains(err.Error(), string(seed)) {
 				t.Error("the seed is in the message")

@@ -22,7 +22,7 @@ type spread struct {
 }
 
 func newSpread(o Options) *spread {
-	return &spread{atOnce: o.AtOnce, keep: o.KeepWindow, window: min(o.Window, wire.ReconnectBound.Max)}
+	return &spread{atOnce: o.atOnce, keep: o.KeepWindow, window: min(o.Window, wire.ReconnectBound.Max)}
 }
 
 // learn takes over the window that the control side wishes.
