@@ -200,7 +200,7 @@ func (s *Server) Reload() error {
 	if slices.Equal(now, s.known) {
 		return nil
 	}
-	if err := s.writeConfigLocked(); err != nil {
+	if err := s.writeConfig(); err != nil {
 		return err
 	}
 	if err := s.srv.Reload(); err != nil {
@@ -242,14 +242,9 @@ func (s *Server) Close() error {
 	return s.lock.Close()
 }
 
+// writeConfig writes the configuration for the devices that are in the directory now. The lock is held, or nobody else
+// has the server yet.
 func (s *Server) writeConfig() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.writeConfigLocked()
-}
-
-// writeConfigLocked writes the configuration for the devices that are in the directory now.
-func (s *Server) writeConfigLocked() error {
 	devices, err := s.dir.Devices()
 	if err != nil {
 		return err
