@@ -29,8 +29,8 @@ import (
 	"github.com/continuo-fleet/continuo/score"
 )
 
-// MaxSize is how many bytes a document may have. It is what a device opens at most.
-const MaxSize = 4 << 20
+// maxSize is how many bytes a document may have. It is what a device opens at most.
+const maxSize = 4 << 20
 
 const (
 	maxDepth  = 64      // levels of mappings and lists
@@ -58,8 +58,8 @@ type Document struct {
 // what is wrong with the text itself.
 func Read(file string, data []byte) *Document {
 	d := &Document{file: file, tainted: map[string]int{}, above: map[string]int{}}
-	if len(data) > MaxSize {
-		d.place(1, 1, "", "file has %d bytes, at most %d are read", len(data), MaxSize)
+	if len(data) > maxSize {
+		d.place(1, 1, "", "file has %d bytes, at most %d are read", len(data), maxSize)
 		return d
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -116,11 +116,6 @@ func lineColumn(data []byte, offset int) (line, column int) {
 	before := data[:min(offset, len(data))]
 	start := bytes.LastIndexByte(before, '\n') + 1
 	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
-}
-
-// OK reports whether nothing is wrong that is an error.
-func (d *Document) OK() bool {
-	return d.root != nil && !d.moreErrors && Errors(d.list) == 0
 }
 
 // Readable reports whether there is a tree to check at all.
