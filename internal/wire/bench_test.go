@@ -97,7 +97,7 @@ func BenchmarkGuard(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := Guard(in, maxControl); err != nil {
+		if err := guard(in, maxControl); err != nil {
 			b.Fatal(err)
 		}
 	}

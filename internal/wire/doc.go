@@ -8,7 +8,7 @@
 // # Rules for every decoder here
 //
 // Bytes from outside are capped in size first, then their signature is checked as they came, and only then are they
-// decoded. Every msgpack decode goes through [Guard]. A refusal is a [*Refusal] with a machine code; no input panics.
+// decoded. Every msgpack decode goes through one guard. A refusal is a [*Refusal] with a machine code; no input panics.
 //
 // # Versions
 //

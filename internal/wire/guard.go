@@ -10,24 +10,10 @@ const (
 	maxMapKeys = 128 // of one map; no struct here comes near
 )
 
-// Guard reads b once, without allocating by anything it says, and refuses what a msgpack decoder must not see: more
+// guard reads b once, without allocating by anything it says, and refuses what a msgpack decoder must not see: more
 // than limit bytes, a length that exceeds what is left, deep nesting, a map with a key twice or a key that is no text,
 // a code that does not exist, and anything but exactly one value. The decoders in use either allocate what a length
 // claims or overflow the stack on such bytes, and neither can be recovered from.
-func Guard(b []byte, limit int) error {
-	if r := guard(b, limit); r != nil {
-		return r
-	}
-	return nil
-}
-
-// A level is a container that is being read.
-type level struct {
-	left  int // values still to come; a map has two for each pair
-	isMap bool
-	keys  [][]byte // seen in this map
-}
-
 func guard(b []byte, limit int) *Refusal {
 	if len(b) > limit {
 		return refuse(CodeTooLarge, "msgpack of %d bytes, at most %d are read", len(b), limit)
@@ -83,6 +69,13 @@ func guard(b []byte, limit int) *Refusal {
 			stack[depth] = level{left: int(h.items), isMap: h.isMap, keys: keys}
 		}
 	}
+}
+
+// A level is a container that is being read.
+type level struct {
+	left  int // values still to come; a map has two for each pair
+	isMap bool
+	keys  [][]byte // seen in this map
 }
 
 // A head is the first bytes of a value: its code and its length.

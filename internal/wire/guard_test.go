@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -63,17 +62,15 @@ func manyKeys(n int) []byte {
 func TestGuardRefuses(t *testing.T) { // case 142
 	for _, tt := range hostile {
 		t.Run(tt.name, func(t *testing.T) {
-			err := Guard(tt.in, 2<<20)
-			var r *Refusal
-			if !errors.As(err, &r) || r.Code != CodeMalformed || !strings.Contains(r.Detail, tt.want) {
-				t.Fatalf("got %v, want %s", err, tt.want)
+			if r := guard(tt.in, 2<<20); r == nil || r.Code != CodeMalformed || !strings.Contains(r.Detail, tt.want) {
+				t.Fatalf("got %v, want %s", r, tt.want)
 			}
 			if _, err := DecodeHeartbeat(tt.in); err == nil {
 				t.Error("it was decoded as a heartbeat")
 			}
 		})
 	}
-	if err := Guard(make([]byte, 11), 10); err == nil || err.(*Refusal).Code != CodeTooLarge {
+	if err := guard(make([]byte, 11), 10); err == nil || err.Code != CodeTooLarge {
 		t.Errorf("more than the limit: %v", err)
 	}
 }
@@ -85,14 +82,14 @@ func TestGuardAdmits(t *testing.T) {
 		"c70001", "c8000001", "c90000000001", "d40100", "d5010000", "d60100000000", "d7010000000000000000", "d80100000000000000000000000000000000",
 		"82a16101a16202", "9281a1610181a16101", "81a16181a16101", "93909090", "929191909180",
 	} {
-		if err := Guard(unhex(s), 100); err != nil {
+		if err := guard(unhex(s), 100); err != nil {
 			t.Errorf("%s: %v", s, err)
 		}
 	}
-	if err := Guard(append(bytes.Repeat([]byte{0x91}, maxDepth), 0), 100); err != nil {
+	if err := guard(append(bytes.Repeat([]byte{0x91}, maxDepth), 0), 100); err != nil {
 		t.Errorf("as deep as allowed: %v", err)
 	}
-	if err := Guard(manyKeys(maxMapKeys), 1<<20); err != nil {
+	if err := guard(manyKeys(maxMapKeys), 1<<20); err != nil {
 		t.Errorf("as many keys as allowed: %v", err)
 	}
 }
@@ -101,7 +98,7 @@ func TestGuardAdmits(t *testing.T) {
 func TestHostileBytesDoNotAllocate(t *testing.T) {
 	in := unhex("ddffffffff")
 	for name, f := range map[string]func(){
-		"Guard":           func() { _ = Guard(in, 100) },
+		"guard":           func() { _ = guard(in, 100) },
 		"Statement":       func() { _, _ = decode[Statement](in, 100) },
 		"Heartbeat":       func() { _, _ = DecodeHeartbeat(in) },
 		"ControlEnvelope": func() { _, _ = decode[ControlEnvelope](in, 100) },
@@ -129,10 +126,10 @@ func allocated(f func()) uint64 {
 // A map's keys say nothing about the next map at the same depth.
 func TestGuardForgetsKeysOfSiblings(t *testing.T) {
 	// [{"a":1,"b":2},{"b":1,"a":2,"c":{"a":1}}]
-	if err := Guard(unhex("9282a16101a1620283a16201a16102a16381a16101"), 100); err != nil {
+	if err := guard(unhex("9282a16101a1620283a16201a16102a16381a16101"), 100); err != nil {
 		t.Error(err)
 	}
-	if err := Guard(unhex("9281a1610182a16201a16202"), 100); err == nil {
+	if err := guard(unhex("9281a1610182a16201a16202"), 100); err == nil {
 		t.Error("a key twice in the second map was admitted")
 	}
 }
@@ -149,7 +146,7 @@ func FuzzGuard(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const limit = 64 << 10
-		if Guard(b, limit) != nil {
+		if guard(b, limit) != nil {
 			return
 		}
 		d := msgpack.NewDecoder(bytes.NewReader(b))
