@@ -43,15 +43,9 @@ type Server struct {
 // Start runs a server that knows the devices, with the streams created.
 func Start(t testing.TB, devices ...wire.Device) *Server {
 	t.Helper()
-	s := StartEmpty(t, devices...)
+	s := start(t, nil, devices)
 	s.CreateStreams()
 	return s
-}
-
-// StartEmpty is [Start] without any stream.
-func StartEmpty(t testing.TB, devices ...wire.Device) *Server {
-	t.Helper()
-	return start(t, nil, devices)
 }
 
 func start(t testing.TB, hosts []string, devices []wire.Device) *Server {

@@ -17,7 +17,7 @@ import (
 	"github.com/continuo-fleet/continuo/internal/wire"
 )
 
-// StartTLS is [StartEmpty] with encrypted connections: the server has a certificate for hosts and for its own address,
+// StartTLS is [Start] with encrypted connections and without streams: the server has a certificate for hosts and for its own address,
 // from the authority in [Server.CA].
 func StartTLS(t testing.TB, hosts []string, devices ...wire.Device) *Server {
 	t.Helper()
