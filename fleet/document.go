@@ -38,7 +38,7 @@ func (f *Fleet) stored(ctx context.Context, d Device) (document, error) {
 	if err != nil {
 		return document{}, f.explain(err)
 	}
-	if deleted(m.Header) {
+	if wire.Deleted(m.Header) {
 		return document{revision: m.Sequence}, nil
 	}
 	return document{revision: m.Sequence, found: true, frame: m.Data}, nil
@@ -77,11 +77,6 @@ func noStore(err error) error {
 	return err
 }
 
-func deleted(h nats.Header) bool {
-	op := h.Get("KV-Operation")
-	return op == "DEL" || op == "PURGE" || h.Get("Nats-Marker-Reason") != ""
-}
-
 // seal signs an assignment as the document of d.
 func seal(as score.Assignment, d Device, signer wire.Signer, now time.Time) (frame []byte, header nats.Header, size, raw int, err error) {
 	payload, err := score.Encode(as)
@@ -105,42 +100,39 @@ func seal(as score.Assignment, d Device, signer wire.Signer, now time.Time) (fra
 }
 
 // replace writes a document if what is stored is still of that revision.
-func (f *Fleet) replace(ctx context.Context, d Device, frame []byte, header nats.Header, revision uint64) (uint64, error) {
+func (f *Fleet) replace(ctx context.Context, d Device, frame []byte, header nats.Header, revision uint64) error {
 	m := &nats.Msg{Subject: wire.DesiredSubject(wire.DeviceKey(d)), Header: header, Data: frame}
 	const attempts = 3
 	for i := 1; ; i++ {
-		ack, err := f.publish(ctx, m, revision)
+		err := f.publish(ctx, m, revision)
 		if err == nil {
-			return ack, nil
+			return nil
 		}
 		if permanent(err) {
-			return 0, f.explain(noStore(err))
+			return f.explain(noStore(err))
 		}
 		// A lost answer and a refusal both leave it open whether this document is stored.
 		now, readErr := f.stored(ctx, d)
 		switch {
 		case readErr != nil:
-			return 0, readErr
+			return readErr
 		case now.found && bytes.Equal(now.frame, frame):
-			return now.revision, nil
+			return nil
 		case now.revision != revision:
-			return 0, errStale
+			return errStale
 		case i == attempts:
-			return 0, f.explain(err)
+			return f.explain(err)
 		}
 	}
 }
 
 var errStale = errors.New("stale base")
 
-func (f *Fleet) publish(ctx context.Context, m *nats.Msg, revision uint64) (uint64, error) {
+func (f *Fleet) publish(ctx context.Context, m *nats.Msg, revision uint64) error {
 	ctx, cancel := f.within(ctx)
 	defer cancel()
-	ack, err := f.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(revision))
-	if err != nil {
-		return 0, err
-	}
-	return ack.Sequence, nil
+	_, err := f.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(revision))
+	return err
 }
 
 // permanent tells that an error says for sure that nothing was stored, and why.

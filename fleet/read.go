@@ -56,10 +56,9 @@ func (f *Fleet) follow(ctx context.Context, stream string, subjects []string, he
 		if err != nil {
 			return
 		}
-		a, _ := wire.ParseAnnouncement(wire.ConfigSubject("c.x"), m.Header)
 		hand(message{
 			stream: stream, subject: m.Subject, sequence: meta.Sequence.Stream, time: meta.Timestamp, pending: meta.NumPending,
-			deleted: deleted(m.Header), generation: a.Generation, data: m.Data,
+			deleted: wire.Deleted(m.Header), generation: wire.AnnouncedGeneration(m.Header), data: m.Data,
 		})
 	}, opts...)
 	if err != nil {

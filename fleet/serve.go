@@ -233,7 +233,7 @@ func (s *service) predecessor(ctx context.Context) presence {
 		return p
 	}
 	m, err := stream.GetLastMsgForSubject(ctx, aliveSubject(presenceKey))
-	if err != nil || deleted(m.Header) || json.Unmarshal(m.Data, &p) != nil {
+	if err != nil || wire.Deleted(m.Header) || json.Unmarshal(m.Data, &p) != nil {
 		return presence{}
 	}
 	return p

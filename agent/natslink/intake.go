@@ -119,9 +119,8 @@ func (l *Link) fetched(ctx context.Context, minimum uint64) bool {
 	case err != nil:
 		return false
 	}
-	a, _ := wire.ParseAnnouncement(wire.ConfigSubject(wire.DeviceKey(l.o.Device)), m.Header)
 	switch status := m.Header.Get("Status"); {
-	case status == "404" || a.Deleted:
+	case status == "404" || wire.Deleted(m.Header):
 		l.none("nothing is published for this device any more; what was accepted last stays in force")
 		return minimum == 0
 	case status != "":

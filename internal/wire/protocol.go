@@ -152,11 +152,20 @@ func ParseAnnouncement(subject string, header map[string][]string) (a Announceme
 		return a, false
 	}
 	a.Key = Key(key)
-	a.Generation, _ = strconv.ParseUint(first(header, HeaderGeneration), 10, 64)
-	a.Digest = first(header, HeaderDigest)
-	op := first(header, "KV-Operation")
-	a.Deleted = op == "DEL" || op == "PURGE" || first(header, "Nats-Marker-Reason") != ""
+	a.Generation, a.Digest, a.Deleted = AnnouncedGeneration(header), first(header, HeaderDigest), Deleted(header)
 	return a, true
+}
+
+// AnnouncedGeneration is the generation that rides beside a document; 0 when the header is missing or no number.
+func AnnouncedGeneration(header map[string][]string) uint64 {
+	n, _ := strconv.ParseUint(first(header, HeaderGeneration), 10, 64)
+	return n
+}
+
+// Deleted reports whether a message of a bucket says that its key was deleted or purged, or has expired.
+func Deleted(header map[string][]string) bool {
+	op := first(header, "KV-Operation")
+	return op == "DEL" || op == "PURGE" || first(header, "Nats-Marker-Reason") != ""
 }
 
 // Announce gives the headers that a publisher sets beside an envelope.
