@@ -92,7 +92,7 @@ func (o *once) play(cmd *cobra.Command, confirm bool) (interpret.DeviceStatus, e
 	for _, f := range rec.Findings {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s: %s\n", cmd.Root().Name(), o.stateDir(), f)
 	}
-	r := &agent.Runner{Table: standard.Bind(dev), Store: books, Files: dev.Files(), Uncertain: rec.Lost() || rec.Newer}
+	r := byHand(dev, books, rec)
 	if !confirm {
 		return r.Plan(ctx, agent.Once(m))
 	}
@@ -106,6 +106,11 @@ func (o *once) play(cmd *cobra.Command, confirm bool) (interpret.DeviceStatus, e
 		return st, fmt.Errorf("cannot keep the books: %w", err)
 	}
 	return st, books.Close()
+}
+
+// byHand is a runner without an agent around it.
+func byHand(dev *pi.Device, books *store.Store, rec store.Recovered) *agent.Runner {
+	return &agent.Runner{Table: standard.Bind(dev), Store: books, Files: dev.Files(), Uncertain: rec.Lost() || rec.Newer}
 }
 
 // sweep removes what a killed apply left behind beside the files it was writing.

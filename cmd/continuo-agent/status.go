@@ -12,7 +12,6 @@ import (
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
 	"github.com/continuo-fleet/continuo/interpret"
-	"github.com/continuo-fleet/continuo/interpret/standard"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology/pi"
 )
@@ -82,8 +81,7 @@ func lookAt(cmd *cobra.Command, c config.Config) (interpret.DeviceStatus, error)
 		return st, err
 	}
 	defer dev.Close()
-	r := &agent.Runner{Table: standard.Bind(dev), Store: books, Files: dev.Files(), Uncertain: rec.Lost() || rec.Newer}
-	now, err := r.Plan(cmd.Context(), in)
+	now, err := byHand(dev, books, rec).Plan(cmd.Context(), in)
 	now.Device, now.Problems = st.Device, st.Problems
 	return now, err
 }
