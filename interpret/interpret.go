@@ -119,3 +119,10 @@ func Worst(changes []Change) Effect {
 type Prefetcher[S score.Spec, W any] interface {
 	Prefetch(ctx context.Context, w W, s S) error
 }
+
+// A Locator is optionally implemented by interpreters that know which field of a spec a
+// fault is about.
+type Locator interface {
+	// FieldOf returns the name of the field.
+	FieldOf(topology.Code) string
+}

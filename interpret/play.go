@@ -111,7 +111,7 @@ func (readOnly) Holds(context.Context, score.Score, topology.Mark) error { retur
 
 func (b Binding) perform(ctx context.Context, s score.Score, task Task, st *ScoreStatus) {
 	if err := b.apply(ctx, s.Spec, task); err != nil {
-		st.fault("cannot apply", err)
+		b.fault(st, "cannot apply", err)
 		obs, _ := b.observe(ctx, s.Spec)
 		st.observed(obs)
 		return
@@ -119,7 +119,7 @@ func (b Binding) perform(ctx context.Context, s score.Score, task Task, st *Scor
 	obs, err := b.observe(ctx, s.Spec)
 	st.observed(obs)
 	if err != nil {
-		st.fault("cannot verify", err)
+		b.fault(st, "cannot verify", err)
 		return
 	}
 	if left := b.diff(s.Spec, obs); len(left) > 0 {
@@ -140,7 +140,7 @@ func (t *Table) Prefetch(ctx context.Context, s score.Score) (st ScoreStatus) {
 	defer st.crashed()
 	if b, ok := t.byKind[st.Kind]; ok && b.prefetch != nil {
 		if err := b.prefetch(ctx, s.Spec); err != nil {
-			st.fault("cannot fetch what it needs", err)
+			b.fault(&st, "cannot fetch what it needs", err)
 		}
 	}
 	return st
@@ -164,7 +164,7 @@ func (t *Table) Remove(ctx context.Context, s score.Score, gate Gate) (st ScoreS
 	st.Authority = v.Authority
 	st.Outcome = Changed
 	if err := b.remove(ctx, s.Spec); err != nil {
-		st.fault("cannot remove", err)
+		b.fault(&st, "cannot remove", err)
 	}
 	return st, gate.Done(ctx, a, st)
 }
@@ -198,7 +198,7 @@ func (t *Table) look(ctx context.Context, s score.Score, st *ScoreStatus) (Bindi
 	obs, err := b.observe(ctx, s.Spec)
 	st.observed(obs)
 	if err != nil {
-		st.fault("cannot observe", err)
+		b.fault(st, "cannot observe", err)
 	}
 	return b, obs, err == nil
 }
@@ -235,7 +235,7 @@ func Brief(msg string) string {
 }
 
 // fault ends st with the outcome that the code of a fault has.
-func (st *ScoreStatus) fault(what string, err error) {
+func (b Binding) fault(st *ScoreStatus, what string, err error) {
 	f := topology.FaultOf(err)
 	o := Failed
 	switch f.Code {
@@ -245,6 +245,9 @@ func (st *ScoreStatus) fault(what string, err error) {
 		o = Conflict
 	}
 	st.end(o, Code(f.Code), what+": "+f.Text)
+	if b.field != nil {
+		st.Path = "/" + b.field(f.Code)
+	}
 }
 
 // observed reports what was seen; o is nil if nothing was.

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
 )
 
 // A Binding is an interpreter tied to a topology, with its types erased. Only Of
@@ -18,6 +19,7 @@ type Binding struct {
 	apply    func(context.Context, score.Spec, Task) error
 	remove   func(context.Context, score.Spec) error
 	prefetch func(context.Context, score.Spec) error // nil: nothing to fetch
+	field    func(topology.Code) string              // nil: faults are about no field
 }
 
 // Of ties in to the read half r and the write half w of a capability.
@@ -39,6 +41,9 @@ func Of[S score.Spec, O Observed, R, W any](in Interpreter[S, O, R, W], r R, w W
 	}
 	if p, ok := in.(Prefetcher[S, W]); ok {
 		b.prefetch = func(ctx context.Context, s score.Spec) error { return p.Prefetch(ctx, w, s.(S)) }
+	}
+	if l, ok := in.(Locator); ok {
+		b.field = l.FieldOf
 	}
 	return b
 }

@@ -37,6 +37,13 @@ const (
 
 type interpreter struct{}
 
+func (interpreter) FieldOf(c topology.Code) string {
+	if c == topology.CodeImage || c == topology.CodeImageStore {
+		return fieldImage
+	}
+	return "name"
+}
+
 func (interpreter) Observe(ctx context.Context, r topology.ContainerReader, s score.Container) (Observed, error) {
 	st, err := r.Container(ctx, s.Name)
 	if err != nil {

@@ -59,6 +59,13 @@ func (o Observed) Conditions() interpret.Conditions {
 
 type interpreter struct{}
 
+func (interpreter) FieldOf(c topology.Code) string {
+	if c == topology.CodeNoAccount {
+		return "owner"
+	}
+	return "path"
+}
+
 func (interpreter) Observe(ctx context.Context, r topology.FileReader, s score.File) (Observed, error) {
 	st, err := r.File(ctx, s.Path)
 	if err != nil {

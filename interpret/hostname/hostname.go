@@ -39,6 +39,8 @@ func (o Observed) Conditions() interpret.Conditions {
 
 type interpreter struct{}
 
+func (interpreter) FieldOf(topology.Code) string { return "name" }
+
 func (interpreter) Observe(ctx context.Context, r topology.HostReader, _ score.Hostname) (Observed, error) {
 	st, err := r.Hostname(ctx)
 	return Observed{st.Static, st.Transient}, err

@@ -38,6 +38,13 @@ const fileMode score.Mode = 0o644
 
 type interpreter struct{}
 
+func (interpreter) FieldOf(c topology.Code) string {
+	if c == topology.CodeDefinition {
+		return fieldFile
+	}
+	return "unit"
+}
+
 func (interpreter) Observe(ctx context.Context, r topology.ServiceReader, s score.Service) (Observed, error) {
 	st, err := r.Service(ctx, s.Unit)
 	if err != nil {

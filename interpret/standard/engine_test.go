@@ -202,8 +202,8 @@ func TestFaultsHaveOutcomes(t *testing.T) { // H13
 			r.Fail(op, "file:/etc/f", topology.Faultf(tt.code, "the words"))
 			st := r.play(spec)
 			r.want(st, tt.outcome, tt.code)
-			if !strings.HasSuffix(st.Message, "the words") {
-				t.Errorf("%s: message is %q", tt.code, st.Message)
+			if !strings.HasSuffix(st.Message, "the words") || st.Path != "/path" {
+				t.Errorf("%s: path %q, message %q", tt.code, st.Path, st.Message)
 			}
 			r.Heal()
 			r.want(r.play(spec), interpret.Changed, "")
