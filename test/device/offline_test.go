@@ -67,7 +67,7 @@ func TestDeviceWithoutItsFleet(t *testing.T) {
 
 	s.srv.Kill()
 	s.drifts("one")
-	outage(t, 8*time.Second)
+	outage(t, 30*time.Second)
 	s.drifts("one")
 	s.srv.Restart()
 	s.converged(publish("two")) // down for a while
