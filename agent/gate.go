@@ -177,6 +177,8 @@ func (g *gate) Done(_ context.Context, _ interpret.Action, st interpret.ScoreSta
 			if i == 0 {
 				r.Triggers = g.settled()
 			}
+		case i == 0 && g.restarts() && cameUp(st.Code):
+			r.Triggers = g.settled()
 		case i == 0 && g.restarts():
 			r.Triggers = interrupted + g.triggers().String()
 		}
@@ -184,6 +186,10 @@ func (g *gate) Done(_ context.Context, _ interpret.Action, st interpret.ScoreSta
 	}
 	return g.Store.End(results...)
 }
+
+// cameUp reports whether an action that failed did start the thing as it is described
+// now: it ended by itself, and nothing of an older description can be running.
+func cameUp(c interpret.Code) bool { return topology.Code(c) == topology.CodeExited }
 
 // Holds makes books again that do not say what the device says: a mark of ours on a
 // thing that no entry claims, an action that was begun and reached its end before a

@@ -161,3 +161,20 @@ func TestStartLimitWaitsForANewWish(t *testing.T) {
 	s.Spec = spec
 	r.want(r.apply(intent(2, manifest("m", s))), "m/s=changed")
 }
+
+// A thing that ended by itself, and that its supervisor has up again, is not restarted
+// once more for that: what runs is what is described (H58).
+func TestWhatEndedByItselfIsNotRestarted(t *testing.T) {
+	r := newRig(t)
+	in := intent(1, manifest("m", service("s", "s.service")))
+	r.apply(in)
+	r.dev.StopUnit("s.service")
+	r.dev.FailOnce(memory.OpStart, "unit:s.service", topology.Faultf(topology.CodeExited, "started and ended at once"))
+	r.want(r.apply(in), "m/s=failed/exited")
+	r.dev.StartUnit("s.service") // the supervisor's own restart
+	rec := r.dev.Record()
+	r.want(r.apply(in), "m/s=unchanged")
+	if m := rec.Mutations(); len(m) > 0 {
+		t.Errorf("called %v", m)
+	}
+}
