@@ -33,7 +33,10 @@ var (
 	fenced      = regexp.MustCompile("(?ms)^```.*?^```")
 )
 
-const adrIndex = "README.md"
+const (
+	adrIndex = "README.md"
+	adrNext  = "NEXT.md" // what is left of the work under way; not a decision
+)
 
 // adrProblems says what is wrong with the head of a decision.
 func adrProblems(name, text string) []string {
@@ -72,7 +75,7 @@ func TestDecisions(t *testing.T) {
 	numbers := map[string]string{}
 	for _, file := range files {
 		name := filepath.Base(file)
-		if name == adrIndex {
+		if name == adrIndex || name == adrNext {
 			continue
 		}
 		text := readText(t, file)
