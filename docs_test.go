@@ -265,7 +265,7 @@ func TestPrivate(t *testing.T) {
 		{"home", "cd /home/alice/src", "path /home/alice/"},
 		{"the usual user", "WorkingDirectory=/home/pi/app", ""},
 		{"root's home", `"/root/.config"`, `path "/root/.`},
-		{"inside a longer path", "$B/mnt/work/x /proc/1/root/run", ""},
+		{"inside a longer path", "$B/mnt/" + "work/x /proc/1/root/run", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -194,7 +194,7 @@ func listening(t *testing.T) string {
 	mine := map[string]bool{}
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Skip("no /proc here")
+		t.Fatalf("cannot tell who listens: %v", err)
 	}
 	for _, fd := range fds {
 		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil {

@@ -150,10 +150,8 @@ func FuzzGuard(f *testing.F) {
 			return
 		}
 		d := msgpack.NewDecoder(bytes.NewReader(b))
-		if err := d.Skip(); err != nil {
-			t.Skip(err) // the library knows less ext types than the format
-		}
-		if d.Buffered().(*bytes.Reader).Len() != 0 {
+		// the library knows less ext types than the format, and may refuse what the guard lets pass
+		if err := d.Skip(); err == nil && d.Buffered().(*bytes.Reader).Len() != 0 {
 			t.Errorf("%x: bytes are left after one value", b)
 		}
 		// An element of one byte may become a whole struct, doubled while the list grows; nothing may become more.
