@@ -56,7 +56,7 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 		}
 	}
 	q := authority.Question{
-		Preset: score.Converge, Cause: interpret.CauseAbsent, Effect: interpret.Remove,
+		Policy: authority.Effective(nil, score.Policy{Preset: score.Converge}, nil), Cause: interpret.CauseAbsent, Effect: interpret.Remove,
 		Uncertain: p.Uncertain, Blocked: p.blocked,
 		// an assignment without any score is what a failed template or an empty repository gives
 		Brake: removals > max(brakeRemovals, owned/brakeFraction) || p.plan.intent.Assignment.Spec.Scores == 0,
@@ -148,17 +148,17 @@ type removal struct {
 }
 
 func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdict, error) {
-	r.q.Provenance = authority.Owned
+	r.q.Provenance = interpret.Owned
 	if r.entry.Provenance == store.Adopted && a.Found { // what is gone need not be kept
-		r.q.Provenance = authority.Adopted
+		r.q.Provenance = interpret.Adopted
 	}
 	if m, _, ok := strings.Cut(string(a.FoundMark), "/"); ok && m != r.entry.Manifest && r.plan.wanted(a.FoundMark, score.Resource(r.entry.Resource)) {
-		r.q.Provenance = authority.Foreign // it may be somebody else's by now; a thing that moved may carry its old mark
+		r.q.Provenance = interpret.Foreign // it may be somebody else's by now; a thing that moved may carry its old mark
 	}
 	d := authority.Decide(r.q)
-	switch d.Answer {
-	case authority.Apply:
-	case authority.Pending:
+	switch d.Decision {
+	case interpret.DecideApply:
+	case interpret.DecidePending:
 		return interpret.Verdict{Outcome: interpret.Pending, Code: CodeBrake, Message: d.Reason}, nil
 	default:
 		code := interpret.CodeNotOwned

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/continuo-fleet/continuo/agent/authority"
@@ -46,13 +47,13 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 		return v, nil
 	}
 	d := authority.Decide(authority.Question{
-		Preset: g.it.manifest.preset, Cause: a.Cause, Effect: a.Effect, Provenance: prov, Blocked: g.blocked,
+		Policy: g.it.policy, Cause: a.Cause, Effect: a.Effect, Provenance: prov, Replaces: replaces(a), Blocked: g.blocked,
 	})
-	if d.Answer != authority.Apply {
+	if d.Decision != interpret.DecideApply {
 		return g.denied(d), nil
 	}
 	backup := entry.Backup
-	if prov == authority.Foreign && a.Found {
+	if prov == interpret.Foreign && a.Found {
 		name, err := g.backUp(ctx)
 		if err != nil {
 			f := topology.FaultOf(err)
@@ -79,37 +80,39 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 
 // provenance says whose the thing is. A mark of another manifest that may still want
 // it is a conflict; the mark of one that does not means that the thing moves.
-func (g *gate) provenance(a interpret.Action, e store.Entry, owned bool) (authority.Provenance, *interpret.Verdict) {
+func (g *gate) provenance(a interpret.Action, e store.Entry, owned bool) (interpret.Provenance, *interpret.Verdict) {
 	if owned && e.Provenance == store.Adopted {
-		return authority.Adopted, nil
+		return interpret.Adopted, nil
 	}
 	if owned || !a.Found || a.FoundMark == g.it.mark() {
-		return authority.Owned, nil
+		return interpret.Owned, nil
 	}
 	if m, _, ok := strings.Cut(string(a.FoundMark), "/"); ok {
 		if m != g.it.manifest.name && g.plan.wanted(a.FoundMark, g.it.claims[0]) {
 			return "", &interpret.Verdict{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
 				Message: fmt.Sprintf("it carries the mark of manifest %s", m)}
 		}
-		return authority.Owned, nil
+		return interpret.Owned, nil
 	}
-	return authority.Foreign, nil
+	return interpret.Foreign, nil
 }
 
-func (g *gate) denied(d authority.Decision) interpret.Verdict {
-	v := interpret.Verdict{Message: d.Reason}
-	switch d.Answer {
-	case authority.Pending:
-		v.Outcome, v.Code = interpret.Pending, "pending_signature"
-	case authority.Refuse:
-		v.Outcome, v.Code = interpret.Conflict, interpret.Code(topology.CodeForeign)
+func (g *gate) denied(d authority.Answer) interpret.Verdict {
+	v := interpret.Verdict{Code: d.Code, Message: d.Reason}
+	switch d.Decision {
+	case interpret.DecidePending:
+		v.Outcome = interpret.Pending
+	case interpret.DecideRefuse:
+		v.Outcome = interpret.Conflict
 	default:
 		v.Outcome = interpret.Drifted
-		if g.blocked {
-			v.Code = interpret.CodeBlocked
-		}
 	}
 	return v
+}
+
+// replaces reports whether any change overwrites what is kept nowhere else.
+func replaces(a interpret.Action) bool {
+	return slices.ContainsFunc(a.Changes, func(c interpret.Change) bool { return c.Replaces })
 }
 
 // backUp copies every foreign file that the score claims into the store. Content that

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -28,7 +29,7 @@ type plan struct {
 type plannedManifest struct {
 	name       string
 	generation uint64
-	preset     score.Preset
+	policy     score.Policy
 	items      []*item // in order: needs first
 }
 
@@ -36,6 +37,7 @@ type plannedManifest struct {
 type item struct {
 	manifest   *plannedManifest
 	score      score.Score
+	policy     score.Policy // in force
 	spec       json.RawMessage
 	digest     string
 	claims     []score.Resource
@@ -72,13 +74,14 @@ func prepare(in Intent) *plan {
 	}
 	p.manifests = make([]plannedManifest, len(in.Assignment.Spec.Manifests))
 	for i, m := range in.Assignment.Spec.Manifests {
-		p.manifests[i] = plannedManifest{name: m.Metadata.Name, generation: m.Metadata.Generation, preset: m.Spec.Policy.Preset}
+		p.manifests[i] = plannedManifest{name: m.Metadata.Name, generation: m.Metadata.Generation, policy: m.Spec.Policy}
 		p.manifests[i].plan(m)
 	}
 	slices.SortFunc(p.manifests, func(a, b plannedManifest) int { return cmp.Compare(a.name, b.name) })
 	for i := range p.manifests {
 		for _, it := range p.manifests[i].items {
 			it.manifest = &p.manifests[i]
+			it.policy = authority.Effective(nil, it.manifest.policy, it.score.Policy)
 			p.marks[it.mark()] = true
 			if len(it.claims) == 0 {
 				p.unread[it.mark()] = true

@@ -77,6 +77,8 @@ type Change struct {
 	Want string `json:"want"`
 	// Effect of making it so.
 	Effect Effect `json:"effect"`
+	// Replaces is true if making it so overwrites what is kept nowhere else if somebody else made it: the content and the rights of a file.
+	Replaces bool `json:"replaces,omitempty"`
 }
 
 // FieldRestart is the field of the change that the engine adds when a score that is

@@ -37,6 +37,19 @@ const (
 	CodePanic             Code = "panic"                     // the interpreter crashed
 	CodeFlapping          Code = "flapping"                  // it was made true again and again, and does not stay
 	CodeNotOwned          Code = "not_owned"                 // nothing is removed that the device cannot prove it owns
+	CodeOrphaned          Code = "orphaned"                  // it is no longer named, and the policy only reports that
+	CodeSignature         Code = "pending_signature"         // a signed approval has to let it happen
+	CodeConfirm           Code = "pending_confirm"           // a plan has to be confirmed
+	CodeWindow            Code = "pending_window"            // it waits for its time
+	CodePolicy            Code = "policy"                    // the policy reports it and changes nothing
+	CodePlanChanged       Code = "plan_changed"              // the plan that was confirmed is not the plan of now
+	CodeContested         Code = "contested"                 // somebody else sets it to another value, again and again
+	CodeUnhealthy         Code = "unhealthy"                 // a probe says that it does not work
+	CodeNotReady          Code = "not_ready"                 // a probe has not said yet that it works
+	CodeDeadline          Code = "deadline"                  // the generation did not become ready in time
+	CodeCondemned         Code = "condemned"                 // this generation failed before, and is not tried again
+	CodeNoop              Code = "noop"                      // the score says to only look
+	CodeGaveUp            Code = "gave_up"                   // it failed as often as it may be tried
 )
 
 // Conditions say how far a thing is. A condition that has no meaning for a kind is

@@ -34,7 +34,7 @@ type ScoreStatus struct {
 	ObservedGeneration uint64 `json:"observedGeneration,omitzero"`
 	// LastChangedGeneration is the generation under which the device was last changed for this score.
 	LastChangedGeneration uint64 `json:"lastChangedGeneration,omitzero"`
-	// Cause of the last change: intent, drift, dependency.
+	// Cause of the last change.
 	Cause Cause `json:"cause,omitempty"`
 	// Authority that allowed the last change.
 	Authority string `json:"authority,omitempty"`
@@ -53,6 +53,9 @@ const (
 	CauseDrift      Cause = "drift"      // reality moved
 	CauseDependency Cause = "dependency" // a score that restarts this one has changed
 	CauseAbsent     Cause = "absent"     // it was applied before and is no longer wanted
+	CauseExplicit   Cause = "explicit"   // its removal was asked for in words: decommission
+	CauseLiveness   Cause = "liveness"   // it hangs, and is to start again
+	CauseRollback   Cause = "rollback"   // its generation did not become ready, and the last good one comes back
 )
 
 // Read decodes the observed state of st as the state of one kind, such as

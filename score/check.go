@@ -27,9 +27,7 @@ func (m Manifest) Validate() []Problem {
 
 func (s ManifestSpec) check(r *Report) {
 	s.Target.check(r.At("target"))
-	if s.Policy.Preset != Converge {
-		r.At("policy", "preset").Errorf("preset is %q: write preset: %s, the only one that this version knows", s.Policy.Preset, Converge)
-	}
+	s.Policy.check(r.At("policy"))
 	if len(s.Scores) == 0 {
 		r.At("scores").Errorf("no score in the manifest: an empty list means nothing; leave out what the device shall no longer have, and keep at least one")
 	}

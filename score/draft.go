@@ -68,7 +68,8 @@ func Compose(id ID, members ...Score) []Score {
 	}
 	out := make([]Score, len(members))
 	for i, m := range members {
-		out[i] = Score{ID: id + "/" + m.ID, After: rename(m.After), Spec: m.Spec}
+		out[i] = m.clone()
+		out[i].ID, out[i].After = id+"/"+m.ID, rename(m.After)
 		if r, ok := m.Spec.(renamer); ok {
 			out[i].Spec = r.withTriggers(rename)
 		}

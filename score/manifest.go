@@ -48,7 +48,7 @@ type ManifestSpec struct {
 	Profile string `json:"profile,omitempty"`
 	// Target says which devices the manifest is for.
 	Target Target `json:"target"`
-	// Policy says what the device may do by itself. A manifest must have one.
+	// Policy says what the device may do by itself. If it is left out, the preset guarded.
 	Policy Policy `json:"policy,omitzero"`
 	// Scores are the elements of desired state. Their order means nothing.
 	Scores []Score `json:"scores"`
@@ -61,19 +61,6 @@ type Target struct {
 	// Selector chooses devices by the labels that the fleet's owner signed for them.
 	Selector *Selector `json:"selector,omitempty"`
 }
-
-// A Policy is what the signature of a manifest lets a device do by itself.
-type Policy struct {
-	// Preset is a named policy. converge: the device makes the scores true, corrects drift, and
-	// collects what it made and the manifest no longer names.
-	Preset Preset `json:"preset,omitempty" jsonschema:"enum=converge"`
-}
-
-// A Preset is a named policy.
-type Preset string
-
-// Converge is the preset under which a device acts without asking.
-const Converge Preset = "converge"
 
 // A Selector chooses devices by label; all its requirements must hold.
 type Selector struct {
@@ -155,7 +142,7 @@ func (m Manifest) Clone() Manifest {
 	m.Metadata.Labels = maps.Clone(m.Metadata.Labels)
 	m.Spec.Scores = slices.Clone(m.Spec.Scores)
 	for i := range m.Spec.Scores {
-		m.Spec.Scores[i].After = slices.Clone(m.Spec.Scores[i].After)
+		m.Spec.Scores[i] = m.Spec.Scores[i].clone()
 	}
 	if m.Spec.Target.Selector != nil {
 		m.Spec.Target.Selector = new(m.Spec.Target.Selector.clone())

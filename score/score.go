@@ -42,9 +42,28 @@ type Restarter interface {
 
 // A Score is one element of desired state.
 type Score struct {
-	ID    ID
-	After []ID // scores that must have converged first; order in a document means nothing
-	Spec  Spec
+	ID           ID
+	After        []ID    // scores that must have converged first; order in a document means nothing
+	Decommission bool    // what it describes is to be removed, with its data
+	Policy       *Policy // can only restrict what the policy of the manifest allows
+	Health       *Health
+	Engine       *Engine
+	Spec         Spec
+}
+
+// clone returns a copy that shares nothing mutable with s, except the spec, which is a value.
+func (s Score) clone() Score {
+	s.After = slices.Clone(s.After)
+	if s.Policy != nil {
+		s.Policy = new(s.Policy.clone())
+	}
+	if s.Health != nil {
+		s.Health = new(s.Health.clone())
+	}
+	if s.Engine != nil {
+		s.Engine = new(s.Engine.clone())
+	}
+	return s
 }
 
 // Needs lists every score that must have converged before s: After and the
@@ -65,10 +84,14 @@ func (s Score) Needs() []ID {
 
 // envelope is the form of a Score in JSON and YAML.
 type envelope struct {
-	Kind  Kind           `json:"kind"`
-	ID    ID             `json:"id"`
-	After []ID           `json:"after,omitempty"`
-	Spec  jsontext.Value `json:"spec"`
+	Kind         Kind           `json:"kind"`
+	ID           ID             `json:"id"`
+	After        []ID           `json:"after,omitempty"`
+	Decommission bool           `json:"decommission,omitzero"`
+	Policy       *Policy        `json:"policy,omitempty"`
+	Health       *Health        `json:"health,omitempty"`
+	Engine       *Engine        `json:"engine,omitempty"`
+	Spec         jsontext.Value `json:"spec"`
 }
 
 // MarshalJSONTo writes s with its kind as discriminator.
@@ -80,7 +103,7 @@ func (s Score) MarshalJSONTo(enc *jsontext.Encoder) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode score %q: %w", s.ID, err)
 	}
-	return json.MarshalEncode(enc, envelope{s.Spec.Kind(), s.ID, s.After, body})
+	return json.MarshalEncode(enc, envelope{s.Spec.Kind(), s.ID, s.After, s.Decommission, s.Policy, s.Health, s.Engine, body})
 }
 
 // UnmarshalJSONFrom reads what MarshalJSONTo writes. A spec that this build cannot
@@ -94,7 +117,7 @@ func (s *Score) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if e.Spec == nil {
 		return errors.New(`missing field "spec"`)
 	}
-	*s = Score{e.ID, e.After, decode(e.Kind, e.Spec)}
+	*s = Score{e.ID, e.After, e.Decommission, e.Policy, e.Health, e.Engine, decode(e.Kind, e.Spec)}
 	return nil
 }
 

@@ -92,7 +92,8 @@ func (interpreter) Diff(s score.File, o Observed) []interpret.Change {
 	}
 	var out []interpret.Change
 	differ := func(field, have, want string) {
-		out = append(out, interpret.Change{Field: field, Have: have, Want: want, Effect: interpret.Mutate})
+		// of a file that is there, rights and owner are lost as well as content
+		out = append(out, interpret.Change{Field: field, Have: have, Want: want, Effect: interpret.Mutate, Replaces: true})
 	}
 	if want := digest(s.Content); want != o.SHA256 {
 		differ("content", o.SHA256, want)

@@ -80,7 +80,7 @@ func obstacle(s score.Service, st topology.ServiceState) error {
 func (interpreter) Diff(s score.Service, o Observed) []interpret.Change {
 	var out []interpret.Change
 	differ := func(field, have, want string, e interpret.Effect) {
-		out = append(out, interpret.Change{Field: field, Have: have, Want: want, Effect: e})
+		out = append(out, interpret.Change{Field: field, Have: have, Want: want, Effect: e, Replaces: field == fieldFile && have != "" || field == fieldMode})
 	}
 	if s.UnitFile != "" {
 		e := interpret.Mutate
