@@ -37,6 +37,11 @@ type Handler interface {
 	// what is known already is nothing. A refusal is a *Refusal.
 	Offer(in Intent) error
 
+	// Operation hands over a verified operation, digest being the sha256 of its document in hex. It may be called again
+	// for the same one. When it returns nil, the operation is in the books, or its receipt says why not. An error means
+	// that the books could not be kept: the operation can be offered again.
+	Operation(op interpret.Operation, digest string) error
+
 	// Refused tells that something was not accepted: who sent it has no right to, or it
 	// is damaged. It is reported once.
 	Refused(code interpret.Code, message string)

@@ -77,8 +77,9 @@ func (h *handler) Refused(code interpret.Code, message string) {
 	h.change(func() { h.problems[code] = message; h.reports[code]++ })
 }
 
-func (h *handler) Resolved(code interpret.Code) { h.change(func() { delete(h.problems, code) }) }
-func (h *handler) Control(c agent.Control)      { h.change(func() { h.control = c }) }
+func (h *handler) Resolved(code interpret.Code)                { h.change(func() { delete(h.problems, code) }) }
+func (h *handler) Operation(interpret.Operation, string) error { return nil }
+func (h *handler) Control(c agent.Control)                     { h.change(func() { h.control = c }) }
 
 func (h *handler) Pulse() agent.Pulse {
 	h.mu.Lock()
