@@ -5,7 +5,6 @@ import (
 	"time"
 
 	sdbus "github.com/coreos/go-systemd/v22/dbus"
-	"github.com/godbus/dbus/v5"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -22,10 +21,13 @@ var (
 	restart order = (*sdbus.Conn).RestartUnitContext
 )
 
-// job gives an order and waits for its end. The end of ctx ends the waiting, not the job.
-// Before is the invocation that the unit had so far.
+// job gives an order, once nobody else has one under way, and waits for its end. The end
+// of ctx ends the waiting, not the job. Before is the invocation that the unit had so far.
 func (s *services) job(ctx context.Context, verb, unit string, give order, before string) error {
 	if err := s.reload.settle(ctx); err != nil {
+		return err
+	}
+	if _, err := s.yield(ctx, verb, unit); err != nil {
 		return err
 	}
 	var id int
@@ -37,6 +39,7 @@ func (s *services) job(ctx context.Context, verb, unit string, give order, befor
 	if err != nil {
 		return busFault(verb, unit, err)
 	}
+	s.given.Store(unit, uint32(id))
 	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()
 	for {
@@ -102,7 +105,7 @@ func startLimit(verb, unit string) error {
 // Start starts a unit that is not running. One that systemd is about to restart by itself
 // is started now if there is something new about it, and else left to systemd.
 func (s *services) Start(ctx context.Context, unit string, reset bool) error {
-	u, err := s.observe(ctx, unit)
+	u, waited, err := s.idle(ctx, "start", unit)
 	if err != nil {
 		return err
 	}
@@ -110,6 +113,8 @@ func (s *services) Start(ctx context.Context, unit string, reset bool) error {
 		return err
 	}
 	switch {
+	case u.Active == "active" && waited: // somebody else started it, just now
+		return s.watch(ctx, "start", unit)
 	case u.Active == "active":
 		return nil
 	case u.Result == "start-limit-hit" && !reset:
@@ -130,7 +135,7 @@ func (s *services) Start(ctx context.Context, unit string, reset bool) error {
 
 // Restart is Stop and Start as one job.
 func (s *services) Restart(ctx context.Context, unit string, reset bool) error {
-	u, err := s.observe(ctx, unit)
+	u, _, err := s.idle(ctx, "restart", unit)
 	if err != nil {
 		return err
 	}
@@ -199,22 +204,10 @@ func (s *services) launch(ctx context.Context, verb, unit string, give order, re
 // watch looks at a unit whose start is done until the settle time is over. It looks only
 // when systemd says that something about it changed, and at both ends.
 func (s *services) watch(ctx context.Context, verb, unit string) error {
-	var changed <-chan struct{}
 	over := time.NewTimer(s.settle)
 	defer over.Stop()
-	if l, err := s.bus.link(ctx); err == nil {
-		path := unitPath(unit)
-		heard, stop, err := l.listen(ctx, func(s *dbus.Signal) string {
-			if s.Path == path && s.Name == propertiesChanged {
-				return unit
-			}
-			return ""
-		}, matchUnit(unit))
-		if err == nil {
-			defer stop()
-			changed = heard.C
-		}
-	}
+	changed, stop := s.changes(ctx, unit)
+	defer stop()
 	first, err := s.ask(ctx, unit)
 	for now, last := first, false; ; {
 		if err != nil {
@@ -266,7 +259,7 @@ func (u unitState) exited(unit string) error {
 
 // Stop stops a unit, also one that is still starting.
 func (s *services) Stop(ctx context.Context, unit string) error {
-	u, err := s.observe(ctx, unit)
+	u, _, err := s.idle(ctx, "stop", unit)
 	if err != nil {
 		return err
 	}

@@ -38,9 +38,18 @@ func (c *containers) Run(ctx context.Context, cfg topology.ContainerConfig) erro
 	}
 	defer c.forgetLook(cfg.Name)
 	unit := unitOf(cfg.Name)
-	if u, err := c.unit(ctx, cfg.Name); err != nil {
+	waited, err := c.yield(ctx, "start", unit)
+	if err != nil {
 		return err
-	} else if u.waits() && u.Definition.SHA256 == textDigest(text) {
+	}
+	u, err := c.unit(ctx, cfg.Name)
+	if err != nil {
+		return err
+	}
+	switch same := u.Definition.SHA256 == textDigest(text); {
+	case waited && same && u.Active == "active": // somebody else started it, just now
+		return c.watch(ctx, "start", unit)
+	case same && u.waits():
 		// What podman itself cannot start is not left to systemd, which can do no more.
 		back, err := c.spare(ctx, unit, u)
 		if now, _ := c.ask(ctx, unit); back || err != nil && (now.ExitCode < 125 || now.ExitCode > 127) {

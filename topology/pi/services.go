@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -21,6 +22,7 @@ type services struct {
 	files  *files
 	reload *reloader
 	settle time.Duration
+	given  sync.Map // unit: uint32, the last job of ours for it
 }
 
 // Service returns the state of a unit.
