@@ -57,7 +57,15 @@ func (s *services) SetEnabled(ctx context.Context, unit string, on bool) error {
 	if on {
 		verb = "enable"
 	}
-	u, err := s.observe(ctx, unit)
+	if err := checkUnit(unit); err != nil {
+		return err
+	}
+	// The links need a reload anyway. A unit that is new is loaded by the question, so that
+	// one reload does for its definition and its links.
+	u, err := s.ask(ctx, unit)
+	if err == nil && (u.stale || u.usable(verb, unit) != nil) {
+		u, err = s.observe(ctx, unit)
+	}
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,37 @@ import (
 	"github.com/continuo-fleet/continuo/topology"
 )
 
+// A daemon-reload costs a small device a second; what is new costs one.
+func TestNewServiceCostsOneReload(t *testing.T) {
+	s := device(t).Services()
+	const unit = "ct-once.service"
+	state(t, s, unit) // loads what other tests have left
+	before := reloads(t)
+	define(t, s, unit, sleeper)
+	if err := s.SetEnabled(t.Context(), unit, true); err != nil {
+		t.Fatal(err)
+	}
+	if st := state(t, s, unit); st.Load != topology.Loaded || st.Enabled != "enabled" {
+		t.Fatalf("%+v", st)
+	}
+	if err := s.Start(t.Context(), unit, true); err != nil {
+		t.Fatal(err)
+	}
+	state(t, s, unit)
+	if n := reloads(t) - before; n != 1 {
+		t.Errorf("a new service that is enabled costs %d reloads", n)
+	}
+	if got := sh(t, "systemctl show -P NeedDaemonReload "+unit); got != "no" {
+		t.Errorf("NeedDaemonReload is %s", got)
+	}
+}
+
+// reloads counts the daemon-reloads since the boot.
+func reloads(t *testing.T) int {
+	t.Helper()
+	return number(t, sh(t, `journalctl --sync; journalctl -b _PID=1 -o cat --no-pager | grep -c '^Reloading\.' || true`))
+}
+
 func TestUndefine(t *testing.T) {
 	s := device(t).Services()
 	define(t, s, "ct-undef.service", sleeper)
