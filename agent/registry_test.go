@@ -25,11 +25,14 @@ type registry struct {
 	also   func(context.Context, memory.Call) // of all else
 }
 
-// slowRegistry lets every image hang until answers are given.
+// slowRegistry lets every image hang until answers are given. All else takes a moment, as
+// on every real device: so the watch of a new plan, which begins beside its pass, is there
+// before anything is changed, whichever of the two goroutines runs first.
 func (r *rig) slowRegistry() *registry {
 	g := &registry{asked: map[topology.Resource]int{}, now: map[topology.Resource]int{}, answer: map[topology.Resource]chan error{}}
 	r.dev.Before(func(ctx context.Context, c memory.Call) error {
 		if c.Op != memory.OpEnsureImage || !c.Mutates { // or it is here
+			time.Sleep(time.Microsecond)
 			if g.also != nil {
 				g.also(ctx, c)
 			}
