@@ -108,10 +108,10 @@ func TestServerLateAndRestarted(t *testing.T) {
 	for p.connects() < 3 {
 		runtime.Gosched()
 	}
-	r.srv.Restart()
+	r.restart()
 	h.generation(t, 1)
 	r.srv.Kill()
-	r.srv.Restart() // on the same store
+	r.restart() // on the same store
 	r.online(l)
 	r.publish(2)
 	h.generation(t, 2)

@@ -209,7 +209,7 @@ func TestNothingPublished(t *testing.T) {
 				}
 				r.srv.Stop()
 				r.srv.Wipe()
-				r.srv.Restart()
+				r.restart()
 				r.srv.CreateStreams() // by the operator; the agent made none
 			}
 			frame, st := seal(t, pi1, 4, r.operator)

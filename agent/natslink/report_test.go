@@ -170,14 +170,14 @@ func TestRebuiltStore(t *testing.T) {
 	}
 	r.srv.Stop()
 	r.srv.Wipe()
-	r.srv.Restart()
+	r.restart()
 	r.online(l)
 	if err := l.Report(t.Context(), status("instance-1", 4)); err == nil || !strings.Contains(err.Error(), "continuo setup") {
 		t.Errorf("without a store: %v", err)
 	}
 	r.srv.CreateStreams()
 	r.srv.Stop()
-	r.srv.Restart()
+	r.restart()
 	for {
 		if who, _ := r.sequence(); who == "instance-1/4" {
 			break
@@ -205,7 +205,7 @@ func TestRestoredStore(t *testing.T) {
 	p.setDown(true)
 	r.srv.Stop()
 	r.srv.Wipe()
-	r.srv.Restart()
+	r.restart()
 	r.srv.CreateStreams()
 	body, err := score.Encode(status("instance-1", 77))
 	if err != nil {

@@ -291,6 +291,20 @@ func (r *rig) put(b []byte, header map[string][]string) {
 	}
 }
 
+// restart starts the server again, and waits until the control side is connected to that one: what is asked before may
+// go down with the old connection, and nobody answers it.
+func (r *rig) restart() {
+	r.t.Helper()
+	r.srv.Restart()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	for r.nc.FlushWithContext(ctx) != nil {
+		if ctx.Err() != nil {
+			r.t.Fatal("the control side is not connected again")
+		}
+	}
+}
+
 // options are those of the link of pi1.
 func (r *rig) options() Options {
 	r.t.Helper()
