@@ -34,6 +34,8 @@ const (
 	CodeDefinition   Code = "definition"        // the service manager does not accept the definition
 	CodeImage        Code = "image_unavailable" // the image is not here and cannot be had
 	CodeImageStore   Code = "image_store"       // the image store is damaged
+	CodeRefused      Code = "refused"           // nobody listens there
+	CodeUnreachable  Code = "unreachable"       // there is no way there: no such host, no route, no network
 	CodeTimeout      Code = "timeout"           // no answer in time
 	CodeCanceled     Code = "canceled"          // the agent is stopping
 	CodeUnknown      Code = "unknown"           // anything else; the text has the words

@@ -1,0 +1,289 @@
+package health
+
+import (
+	"context"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// Eyes are what probes look through. The device may lack any of them; a probe that needs
+// one that is nil finds out nothing, and says so.
+type Eyes struct {
+	Probes     topology.Prober
+	Services   topology.ServiceReader
+	Containers topology.ContainerReader
+}
+
+// parallel is how many looks are under way at most.
+const parallel = 4
+
+// A Watch looks at a set of scores, each as often as its probes say. Its methods may be
+// called from any goroutine, also before and after Run, and do not wait for looks.
+type Watch struct {
+	eyes    Eyes
+	changed func(topology.Mark)
+	poke    chan struct{} // something may be due earlier than thought
+
+	mu     sync.Mutex
+	scores map[topology.Mark]*watched
+}
+
+// watched is one score.
+type watched struct {
+	mark      topology.Mark
+	readiness *probed // nil: none
+	liveness  *probed
+	well      bool
+	since     time.Time // of well
+	budget    Budget
+	restart   time.Time // when one falls due; zero: none does
+	told      bool      // that it fell due
+}
+
+// probed is one probe, from the time when nothing was known of it. There is another one
+// when it begins anew; what is found out for this one counts no more then.
+type probed struct {
+	looker
+	score   *watched
+	judge   Judge
+	next    time.Time
+	looking bool
+}
+
+// New returns a Watch. It calls changed, from one goroutine at a time and holding no
+// lock, when a verdict about a score has changed and when a restart has fallen due. No
+// look is begun meanwhile, so changed should only wake somebody.
+func New(eyes Eyes, changed func(topology.Mark)) *Watch {
+	return &Watch{eyes: eyes, changed: changed, poke: make(chan struct{}, 1), scores: map[topology.Mark]*watched{}}
+}
+
+// seen is how a look ended.
+type seen struct {
+	probe  *probed
+	at     time.Time // when it began
+	result Result
+	detail string
+}
+
+// Run looks until ctx ends. None of its goroutines is left when it returns.
+func (w *Watch) Run(ctx context.Context) {
+	results := make(chan seen, parallel)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	running := 0
+	for ctx.Err() == nil {
+		begin, restarts, next := w.due(time.Now(), parallel-running)
+		for _, p := range begin {
+			running++
+			go func() { results <- p.once(ctx) }()
+		}
+		for _, mark := range restarts {
+			w.changed(mark)
+		}
+		timer.Stop()
+		if !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-w.poke:
+		case s := <-results:
+			running--
+			if ctx.Err() == nil && w.record(s) {
+				w.changed(s.probe.score.mark)
+			}
+		}
+	}
+	for ; running > 0; running-- {
+		(<-results).probe.idle(w)
+	}
+}
+
+// once looks, for no longer than the probe says.
+func (p *probed) once(ctx context.Context) seen {
+	s := seen{probe: p, at: time.Now()}
+	ctx, cancel := context.WithTimeout(ctx, p.judge.timeout())
+	defer cancel()
+	s.result, s.detail = p.look(ctx)
+	return s
+}
+
+func (p *probed) idle(w *Watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.looking = false
+}
+
+// due returns up to free probes to look for now, those that have waited longest first,
+// the scores whose restart has fallen due, and when to ask again; zero is never.
+func (w *Watch) due(now time.Time, free int) (begin []*probed, restarts []topology.Mark, next time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	earlier := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	for _, s := range w.scores {
+		for _, p := range []*probed{s.readiness, s.liveness} {
+			switch {
+			case p == nil || p.looking:
+			case p.next.After(now):
+				earlier(p.next)
+			default:
+				begin = append(begin, p)
+			}
+		}
+		switch {
+		case s.restart.IsZero() || s.told:
+		case s.restart.After(now):
+			earlier(s.restart)
+		default:
+			s.told = true
+			restarts = append(restarts, s.mark)
+		}
+	}
+	slices.SortFunc(begin, func(a, b *probed) int { return a.next.Compare(b.next) })
+	begin = begin[:min(len(begin), free)] // the end of a look asks for the others
+	for _, p := range begin {
+		p.looking = true
+	}
+	slices.Sort(restarts)
+	return begin, restarts, next
+}
+
+// record takes how a look ended and reports whether the verdict is another one.
+func (w *Watch) record(r seen) (changed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, s := r.probe, r.probe.score
+	p.looking = false
+	if w.scores[s.mark] != s || p != s.readiness && p != s.liveness {
+		return false // it began anew meanwhile
+	}
+	changed = p.judge.Record(r.at, r.result, r.detail)
+	// Looks that began at once do not stay together for ever.
+	p.next = p.judge.Next().Add(time.Duration((rand.Float64() - 0.5) / 10 * float64(p.judge.period())))
+	if p == s.liveness {
+		if r.result == Succeeded {
+			s.budget.Alive(r.at)
+		}
+		if changed {
+			s.restart, s.told = time.Time{}, false
+			if verdict, at := p.judge.Verdict(); verdict == Unhealthy {
+				s.restart = at.Add(s.budget.Hangs())
+			}
+		}
+	}
+	if well := s.state().Healthy(); well != s.well {
+		s.well, s.since = well, r.at
+	}
+	return changed
+}
+
+// Set replaces the set of scores. What is known of a probe that is as it was before is
+// kept; a probe that is new or another begins anew. Scores without probes are left out.
+func (w *Watch) Set(scores map[topology.Mark]score.Health) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old := w.scores
+	w.scores = make(map[topology.Mark]*watched, len(scores))
+	for mark, h := range scores {
+		if h.Readiness == nil && h.Liveness == nil {
+			continue
+		}
+		s := old[mark]
+		if s == nil {
+			s = &watched{mark: mark}
+		}
+		now := time.Now()
+		ready, alive := s.readiness.is(h.Readiness), s.liveness.is(h.Liveness)
+		if !ready {
+			s.readiness = w.anew(s, h.Readiness, false, now)
+		}
+		if !alive {
+			s.liveness = w.anew(s, h.Liveness, true, now)
+			s.budget, s.restart = Budget{}, time.Time{}
+		}
+		if !ready || !alive {
+			s.well, s.since = s.state().Healthy(), now
+		}
+		w.scores[mark] = s
+	}
+	w.wake()
+}
+
+// is reports whether p is a probe like q.
+func (p *probed) is(q *score.Probe) bool {
+	if p == nil || q == nil {
+		return p == nil && q == nil
+	}
+	return reflect.DeepEqual(p.probe, *q)
+}
+
+// anew returns a probe of which nothing is known.
+func (w *Watch) anew(s *watched, p *score.Probe, hangs bool, now time.Time) *probed {
+	if p == nil {
+		return nil
+	}
+	j := NewJudge(*p, now)
+	return &probed{looker: looker{eyes: w.eyes, probe: *p, hangs: hangs}, score: s, judge: j, next: j.Next()}
+}
+
+// Reset forgets what is known of a score, its restarts included: it was made, changed or
+// started for another reason than its liveness. A look that is under way counts no more.
+func (w *Watch) Reset(mark topology.Mark) {
+	w.begin(mark, func(b *Budget) { *b = Budget{} })
+}
+
+// Restarted tells that a score was restarted, or that it was tried, because its liveness
+// failed. What was known of it begins anew; the next restart is put off for longer.
+func (w *Watch) Restarted(mark topology.Mark) { w.begin(mark, (*Budget).Restarted) }
+
+func (w *Watch) begin(mark topology.Mark, budget func(*Budget)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.scores[mark]
+	if s == nil {
+		return
+	}
+	now := time.Now()
+	if s.readiness != nil {
+		s.readiness = w.anew(s, &s.readiness.probe, false, now)
+	}
+	if s.liveness != nil {
+		s.liveness = w.anew(s, &s.liveness.probe, true, now)
+	}
+	budget(&s.budget)
+	s.restart = time.Time{}
+	s.well, s.since = s.state().Healthy(), now
+	w.wake()
+}
+
+func (w *Watch) wake() {
+	select {
+	case w.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Due lists, in order, the scores whose liveness fails and whose restart is due.
+func (w *Watch) Due(now time.Time) []topology.Mark {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var due []topology.Mark
+	for mark, s := range w.scores {
+		if !s.restart.IsZero() && !s.restart.After(now) {
+			due = append(due, mark)
+		}
+	}
+	slices.Sort(due)
+	return due
+}
