@@ -23,6 +23,9 @@ func FuzzVerify(f *testing.F) {
 		if again, err := e.Frame(); err != nil || !bytes.Equal(again, b) {
 			t.Fatalf("the frame is not what it was taken from: %v", err)
 		}
+		if st, payload, err := Peek(b); err == nil && (uint64(len(payload)) != st.RawSize && st.Encoding != EncodingNone || len(payload) > MaxOpened) {
+			t.Fatalf("peeked at %d bytes, %d were said", len(payload), st.RawSize)
+		}
 		if v, err := Verify(b, keys, expect); err == nil && v.Statement.Generation != statement().Generation {
 			t.Fatalf("something that was never signed was accepted: %+v", v)
 		}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Files in testdata/wire/v1 are what was sent once. They are added to, never edited: a program of today must read what
@@ -35,21 +37,39 @@ func goldens(t *testing.T) map[string][]byte {
 	}
 	compressed := statement()
 	compressed.Encoding = EncodingGzip
-	c := control()
+	c, first := control(), controlV1()
+	approval := Statement{
+		Kind: KindApproval, Audience: dev1.String(), Name: "plan", Generation: UnixSeconds(now) * 1000, Issued: UnixSeconds(now),
+		NotAfter: UnixSeconds(now.Add(time.Hour)), Media: MediaOperation,
+	}
 	return map[string][]byte{
 		"device.envelope":          device,
 		"two-keys.envelope":        rotation,
 		"two-keys.dsse.json":       must(e.DSSE()),
 		"compressed.envelope":      must(Seal(compressed, bytes.Repeat(payload, 20), signer(t, 'a'))),
-		"control.envelope":         must(SealControl(control(), dev1, signer(t, 'h'))),
+		"control.envelope":         must(SealControl(first, dev1, signer(t, 'h'))),
+		"control-2.envelope":       must(SealControl(c, dev1, signer(t, 'h'))),
+		"approval.envelope":        must(Seal(approval, []byte(operation), signer(t, 'a'))),
+		"receipt.headers.json":     must(json.Marshal(ReceiptHeaders(dev1, "9f0b4c52-a4f7-4a4f-9b6b-6c113f0c2f8e", "plan", bytes.Repeat([]byte{5}, 32)))),
 		"heartbeat.msgpack":        must(heartbeat().Encode()),
 		"heartbeat-empty.msgpack":  must(Heartbeat{}.Encode()),
-		"control.msgpack":          must(encode(&c)),
+		"control.msgpack":          must(encode(&first)),
+		"control-2.msgpack":        must(encode(&c)),
 		"statement-full.msgpack":   must(encode(fullStatement())),
 		"statement-sparse.msgpack": must(encode(&Statement{Kind: KindClass, Audience: "edge", Generation: 1})),
 		"fields.txt":               []byte(strings.Join(wireFields(), "\n") + "\n"),
 	}
 }
+
+// controlV1 is a control envelope as it was before it told the generation of the last operation.
+func controlV1() ControlEnvelope {
+	c := control()
+	c.Operation = 0
+	return c
+}
+
+// operation is the document in approval.envelope.
+const operation = `{"apiVersion":"continuo/v1","kind":"Operation","id":"9f0b4c52-a4f7-4a4f-9b6b-6c113f0c2f8e","device":"pi-1","verb":"plan","expires":"2026-11-29T13:00:00Z"}`
 
 func fullStatement() *Statement {
 	return &Statement{
@@ -184,9 +204,21 @@ func TestGoldenDecodes(t *testing.T) { // H29, S09
 	if h, err := DecodeHeartbeat(golden(t, "heartbeat.msgpack")); err != nil || !reflect.DeepEqual(h, heartbeat()) {
 		t.Errorf("heartbeat: %+v, %v", h, err)
 	}
-	if c, err := OpenControl(golden(t, "control.envelope"), keySet(t, "h", KindHeartbeat), dev1, control().Nonce); err != nil || !reflect.DeepEqual(c, control()) {
-		t.Errorf("control envelope: %+v, %v", c, err)
+	for name, want := range map[string]ControlEnvelope{"control.envelope": controlV1(), "control-2.envelope": control()} {
+		if c, err := OpenControl(golden(t, name), keySet(t, "h", KindHeartbeat), dev1, want.Nonce); err != nil || !reflect.DeepEqual(c, want) {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
 	}
+	v, err := Verify(golden(t, "approval.envelope"), keySet(t, "a", KindApproval), Expect{Kind: KindApproval, Audience: dev1.String(), Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if payload, err := v.Open(); err != nil || string(payload) != operation || v.Statement.Media != MediaOperation {
+		t.Errorf("approval: %+v %q, %v", v, payload, err)
+	}
+	// Whoever may sign what devices should be does not sign what is asked of them, unless a receiver says so.
+	_, err = Verify(golden(t, "approval.envelope"), keySet(t, "a", KindDevice), Expect{Kind: KindApproval, Audience: dev1.String(), Now: now})
+	wantCode(t, err, CodeUntrusted)
 	if st, err := decode[Statement](golden(t, "statement-full.msgpack"), MaxStatement); err != nil || !reflect.DeepEqual(st, *fullStatement()) {
 		t.Errorf("statement: %+v, %v", st, err)
 	}

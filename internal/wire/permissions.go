@@ -62,7 +62,7 @@ func RolePermissions(roles ...Role) (Permissions, error) {
 			// inbox of a control user; publishing to a reply subject that the requester chose freely is what made a
 			// privileged service overwrite other devices' documents, so nothing wider.
 			p.Publish = append(p.Publish, "_R_.>", prefixInbox+">", prefixKV+BucketAlive+".>", prefixKV+BucketControl+".>")
-			for _, s := range []string{StreamDesired, StreamActual, StreamAlive, StreamControl} {
+			for _, s := range []string{StreamDesired, StreamActual, StreamJournal, StreamAlive, StreamControl} {
 				p.Publish = append(p.Publish, readStream(s)...)
 				p.Publish = append(p.Publish, watchStream(s)...)
 			}

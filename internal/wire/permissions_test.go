@@ -231,6 +231,16 @@ func TestRoles(t *testing.T) {
 			}
 		})
 	}
+	// Who runs a fleet alone does both, with one credential.
+	p, err := wire.RolePermissions(wire.Operator...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, subject := range []string{document, class, approval} {
+		if !matchesAny(p.Publish, subject) {
+			t.Errorf("the operator may not publish to %s", subject)
+		}
+	}
 	if _, err := wire.RolePermissions("king"); err == nil || !strings.Contains(err.Error(), `"king"`) {
 		t.Errorf("unknown role: %v", err)
 	}

@@ -85,7 +85,8 @@ type ControlEnvelope struct {
 	Poll       uint32      `msgpack:"poll,omitempty"`      // seconds between polls; see PollBound
 	Reconnect  uint32      `msgpack:"reconnect,omitempty"` // seconds to spread reconnects over; see ReconnectBound
 	Blocked    bool        `msgpack:"blocked,omitempty"`   // an operator holds this device: change nothing
-	Approvals  uint32      `msgpack:"approvals,omitempty"` // signed approvals that wait to be fetched
+	Approvals  uint32      `msgpack:"approvals,omitempty"` // operations that wait to be fetched or answered
+	Operation  uint64      `msgpack:"agen,omitempty"`      // generation of the last of them; 0 means unknown
 	Classes    Generations `msgpack:"classes,omitempty"`   // generations of the followed class manifests
 }
 

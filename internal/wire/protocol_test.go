@@ -21,7 +21,7 @@ func heartbeat() Heartbeat {
 func control() ControlEnvelope {
 	return ControlEnvelope{
 		Version: ProtocolVersion, Nonce: bytes.Repeat([]byte{1}, 16), Now: UnixSeconds(now), Generation: 8, Digest: bytes.Repeat([]byte{3}, 32), Size: 2048,
-		Interval: 60, Poll: 600, Reconnect: 120, Blocked: true, Approvals: 1, Classes: Generations{"edge": 3, "base": 12, "kiosk": 1},
+		Interval: 60, Poll: 600, Reconnect: 120, Blocked: true, Approvals: 1, Operation: 9, Classes: Generations{"edge": 3, "base": 12, "kiosk": 1},
 	}
 }
 

@@ -186,6 +186,24 @@ func (v Verified) Open() ([]byte, error) {
 	return opened, nil
 }
 
+// Peek reads a frame that nobody vouches for: no signature, audience or age is checked. It is for showing what is stored
+// and for hints; nothing that somebody might do may depend on it. Every error is a [*Refusal].
+func Peek(b []byte) (Statement, []byte, error) {
+	e, r := parseFrame(b)
+	if r != nil {
+		return Statement{}, nil, r
+	}
+	st, err := decode[Statement](e.Statement, MaxStatement)
+	if err != nil {
+		return Statement{}, nil, err
+	}
+	if st.RawSize > MaxOpened {
+		return Statement{}, nil, refuse(CodeTooLarge, "a payload of %d bytes, at most %d are opened", st.RawSize, MaxOpened)
+	}
+	payload, err := Verified{Statement: st, payload: e.Payload}.Open()
+	return st, payload, err
+}
+
 // compress cannot fail: it writes to memory.
 func compress(b []byte) []byte {
 	var buf bytes.Buffer

@@ -11,7 +11,7 @@ type Kind string
 const (
 	KindDevice    Kind = "device"    // what one device should be
 	KindClass     Kind = "class"     // a manifest that devices follow
-	KindApproval  Kind = "approval"  // a person's consent to one plan
+	KindApproval  Kind = "approval"  // what a person asks of one device, or consents to: an operation
 	KindRoot      Kind = "root"      // which keys are trusted
 	KindHeartbeat Kind = "heartbeat" // a control envelope: the answer to a heartbeat
 )

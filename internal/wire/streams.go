@@ -62,6 +62,7 @@ func Streams(replicas int) []Stream {
 	journal.MaxMsgsPerSubject = 200
 	journal.MaxMsgSize = maxDevicePayload
 	journal.MaxAge = 30 * 24 * time.Hour
+	journal.DuplicateWindow = 2 * time.Minute // a receipt whose answer was lost is sent again, and stored once
 
 	alive := base
 	alive.Name, alive.Subjects = StreamAlive, []string{prefixKV + BucketAlive + ".>"}
