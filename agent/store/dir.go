@@ -13,6 +13,9 @@ import (
 	"github.com/continuo-fleet/continuo/internal/atomicfile"
 )
 
+// folders are all that a state directory has.
+var folders = []string{".", intentFolder, backupFolder, goodFolder, receiptFolder, "v1", "v1/" + intentFolder}
+
 // maxFile bounds what is read of one file, so that a sparse or foreign file
 // cannot take all memory.
 const maxFile = 256 << 20
@@ -72,7 +75,7 @@ func (d *dirFS) take() error {
 			return fmt.Errorf("cannot make state directory %s private: %w", d.path, err)
 		}
 	}
-	for _, folder := range []string{".", intentFolder, backupFolder} {
+	for _, folder := range folders {
 		f, err := d.root.Open(folder)
 		if err != nil {
 			continue // not made yet, or unreadable, which reading it will say
@@ -201,10 +204,15 @@ func (d *dirFS) folder(dir string) (*os.File, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return f, err
 	}
+	above, err := d.folder(path.Dir(name))
+	if err != nil {
+		return nil, err
+	}
+	defer above.Close()
 	if err := d.root.Mkdir(name, 0o700); err != nil {
 		return nil, err
 	}
-	if err := atomicfile.SyncDir(d.dir); err != nil {
+	if err := atomicfile.SyncDir(above); err != nil {
 		return nil, err
 	}
 	return d.root.Open(name)
@@ -233,7 +241,7 @@ func (d *dirFS) Settle(names ...string) error {
 			return err
 		}
 	}
-	for _, folder := range []string{".", intentFolder, backupFolder} {
+	for _, folder := range folders {
 		f, err := d.root.Open(folder)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

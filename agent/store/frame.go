@@ -13,7 +13,8 @@ import (
 //	12 role (1) and 3 zero bytes
 //	16 seq (8): the number of the snapshot, which is above that of every
 //	   record in it (ledger), or of the snapshot that the file comes after
-//	   (journal), or the generation (intent)
+//	   (journal), or the generation (intent), or the number of the write (good
+//	   version, receipt)
 //	24 size of the body (8), 0 in a journal
 //	32 crc32c of the body (4), 0 in a journal
 //	36 crc32c of the 36 bytes before (4)
@@ -28,7 +29,7 @@ import (
 //	20 payload
 const (
 	magic     = "CONTINUO"
-	version   = 1
+	version   = 2 // README.md says what each one brought
 	headSize  = 40
 	frameSize = 20
 	marker    = "\xf1\x0a\xc7\x5e"
@@ -38,13 +39,16 @@ const (
 	roleLedger  = 'L'
 	roleJournal = 'J'
 	roleIntent  = 'I'
+	roleGood    = 'G'
+	roleReceipt = 'R'
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 type head struct {
-	role byte
-	seq  uint64
+	role    byte
+	seq     uint64
+	version uint32 // that wrote the file; seal sets this one's
 }
 
 // seal fills in the head of file, whose first headSize bytes are reserved.
@@ -78,18 +82,19 @@ func parseHead(file []byte, role byte) (head, condition) {
 		binary.LittleEndian.Uint32(file[36:]) != crc32.Checksum(file[:36], castagnoli) {
 		return head{}, broken
 	}
-	if v := binary.LittleEndian.Uint32(file[8:]); v > version {
+	v := binary.LittleEndian.Uint32(file[8:])
+	if v > version {
 		return head{}, newer
-	} else if v < version {
+	} else if v == 0 {
 		return head{}, broken // there never was one
 	}
 	if file[12] != role {
 		return head{}, broken
 	}
-	return head{file[12], binary.LittleEndian.Uint64(file[16:])}, sound
+	return head{file[12], binary.LittleEndian.Uint64(file[16:]), v}, sound
 }
 
-// bodyOf returns the body of a ledger or an intent, if it is whole.
+// bodyOf returns the body of any file but a journal, if it is whole.
 func bodyOf(file []byte) ([]byte, bool) {
 	body := file[headSize:]
 	ok := binary.LittleEndian.Uint64(file[24:]) == uint64(len(body)) &&

@@ -78,7 +78,7 @@ func FuzzReplay(f *testing.F) {
 	f.Add(append([]byte{200, 255, kindBatch, 190, 1}, make([]byte, 197)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		journal, seq := make([]byte, headSize), uint64(1)
-		head{roleJournal, seq}.seal(journal)
+		head{role: roleJournal, seq: seq}.seal(journal)
 		for len(b) > 2 {
 			n := min(int(b[0]), len(b)-2)
 			seq += uint64(b[1])
@@ -86,7 +86,7 @@ func FuzzReplay(f *testing.F) {
 			b = b[2+n:]
 		}
 		ledger := make([]byte, headSize)
-		head{roleLedger, 1}.seal(ledger)
+		head{role: roleLedger, seq: 1}.seal(ledger)
 		m := memOf(map[string][]byte{"ledger.1": ledger, "journal.1": journal})
 		var s *Store
 		var rec Recovered
@@ -120,11 +120,11 @@ func FuzzRecord(f *testing.F) {
 	}
 	f.Add([]byte("B\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := decode(1, b, map[string]string{})
+		r, err := decoder{version, map[string]string{}}.record(1, b)
 		if err != nil {
 			return
 		}
-		again, err := decode(1, r.appendPayload(nil), map[string]string{})
+		again, err := decoder{version, map[string]string{}}.record(1, r.appendPayload(nil))
 		if err != nil || string(again.appendPayload(nil)) != string(r.appendPayload(nil)) {
 			t.Fatalf("%+v became %+v, %v", r, again, err)
 		}

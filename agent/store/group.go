@@ -4,10 +4,21 @@ package store
 // share one write and one sync: the first of them that gets hold of the store writes
 // for all.
 type request struct {
-	resources []string                 // that it is about
-	records   func() ([]record, error) // called with the store held
-	done      bool
-	err       error
+	about   []about
+	records func() ([]record, error) // called with the store held
+	done    bool
+	err     error
+}
+
+// about is one thing that a request is about: a resource or a note.
+type about struct{ note, resource string }
+
+func newRequest(size int, notes map[string]string) *request {
+	r := &request{about: make([]about, 0, size+len(notes))}
+	for name := range notes {
+		r.about = append(r.about, about{note: name})
+	}
+	return r
 }
 
 // commit writes a request, with whatever else waits.
@@ -30,21 +41,21 @@ func (s *Store) commit(r *request) error {
 }
 
 // commitSome writes the first of all, and those behind it that are about other
-// resources: a request is judged by books that have everything before it. It returns
+// things: a request is judged by books that have everything before it. It returns
 // how many it has done.
 func (s *Store) commitSome(all []*request) int {
-	busy := map[string]bool{}
+	busy := map[about]bool{}
 	var groups [][]record
 	var wrote []*request
 	n := 0
 	for _, r := range all {
-		for _, res := range r.resources {
-			if busy[res] {
+		for _, a := range r.about {
+			if busy[a] {
 				return s.finish(wrote, groups, n)
 			}
 		}
-		for _, res := range r.resources {
-			busy[res] = true
+		for _, a := range r.about {
+			busy[a] = true
 		}
 		n++
 		recs, err := r.records()

@@ -147,7 +147,7 @@ func (in Intent) encode() []byte {
 	b = appendText(b, in.Name)
 	b = appendText(b, in.Digest)
 	b = append(b, in.Envelope...)
-	head{roleIntent, in.Generation}.seal(b)
+	head{role: roleIntent, seq: in.Generation}.seal(b)
 	return b
 }
 

@@ -8,27 +8,33 @@ import (
 	"slices"
 )
 
-// Begin records that each action is about to be done, and that its entry is in
-// the ledger from now on: one durable write for all of them. Nothing of the
-// device may be touched before it returns nil.
+// Begin is [Store.BeginWith] without notes.
+func (s *Store) Begin(actions ...Action) error { return s.BeginWith(nil, actions...) }
+
+// BeginWith records that each action is about to be done, and that its entry is in
+// the ledger from now on: one durable write for all of them and for the notes
+// ([Store.SetNotes]). Nothing of the device may be touched before it returns nil.
 //
 // It refuses with an *[OwnedError] when a resource belongs to another manifest,
 // unless the action takes it, and then records none of them. An action that
 // was begun and not ended may be begun once more.
 //
 // Actions that are begun or ended at the same time share the sync.
-func (s *Store) Begin(actions ...Action) error {
-	r := &request{resources: make([]string, len(actions))}
-	for i, a := range actions {
-		r.resources[i] = a.Entry.Resource
+func (s *Store) BeginWith(notes map[string]string, actions ...Action) error {
+	if err := checkNotes(notes); err != nil {
+		return err
+	}
+	r := newRequest(len(actions), notes)
+	for _, a := range actions {
+		r.about = append(r.about, about{"", a.Entry.Resource})
 	}
 	r.records = func() ([]record, error) {
 		if err := s.claim(actions); err != nil {
 			return nil, err
 		}
-		recs := make([]record, len(actions))
-		for i, a := range actions {
-			recs[i] = record{kind: kindBegin, verb: a.Verb, entry: a.Entry}
+		recs := s.noteRecords(notes, len(actions))
+		for _, a := range actions {
+			recs = append(recs, record{kind: kindBegin, verb: a.Verb, entry: a.Entry})
 		}
 		return recs, nil
 	}
@@ -80,22 +86,29 @@ func (s *Store) claim(actions []Action) error {
 func same(a, b Entry) bool {
 	return a.Resource == b.Resource && a.Manifest == b.Manifest && a.Score == b.Score && a.Kind == b.Kind &&
 		a.Generation == b.Generation && a.LastChanged == b.LastChanged && a.Provenance == b.Provenance &&
-		a.SpecDigest == b.SpecDigest && a.Backup == b.Backup && a.Triggers == b.Triggers && bytes.Equal(a.Spec, b.Spec)
+		a.SpecDigest == b.SpecDigest && a.Backup == b.Backup && a.Triggers == b.Triggers && a.Authority == b.Authority && bytes.Equal(a.Spec, b.Spec)
 }
 
-// End records that actions are over: one durable write for all of them.
-func (s *Store) End(results ...Result) error {
-	r := &request{resources: make([]string, len(results))}
-	for i, res := range results {
-		r.resources[i] = res.Resource
+// End is [Store.EndWith] without notes.
+func (s *Store) End(results ...Result) error { return s.EndWith(nil, results...) }
+
+// EndWith records that actions are over: one durable write for all of them and
+// for the notes ([Store.SetNotes]).
+func (s *Store) EndWith(notes map[string]string, results ...Result) error {
+	if err := checkNotes(notes); err != nil {
+		return err
 	}
-	r.records = func() ([]record, error) { return s.ends(results) }
+	r := newRequest(len(results), notes)
+	for _, res := range results {
+		r.about = append(r.about, about{"", res.Resource})
+	}
+	r.records = func() ([]record, error) { return s.ends(notes, results) }
 	return s.commit(r)
 }
 
-func (s *Store) ends(results []Result) ([]record, error) {
-	recs := make([]record, len(results))
-	for i, r := range results {
+func (s *Store) ends(notes map[string]string, results []Result) ([]record, error) {
+	recs := s.noteRecords(notes, len(results))
+	for _, r := range results {
 		if s.open[r.Resource] == nil {
 			return nil, fmt.Errorf("cannot end an action on %q: none was begun", r.Resource)
 		}
@@ -106,7 +119,7 @@ func (s *Store) ends(results []Result) ([]record, error) {
 		if r.Release {
 			flags |= flagRelease
 		}
-		recs[i] = record{kind: kindEnd, flags: flags, number: r.LastChanged, resource: r.Resource, triggers: r.Triggers}
+		recs = append(recs, record{kind: kindEnd, flags: flags, number: r.LastChanged, resource: r.Resource, triggers: r.Triggers})
 	}
 	return recs, nil
 }

@@ -96,6 +96,9 @@ func (s *Store) load() (Recovered, error) {
 	if err := s.loadIntents(&rec); err != nil {
 		return rec, err
 	}
+	if err := s.loadGoods(&rec); err != nil {
+		return rec, err
+	}
 	return rec, s.judgeEmpty(&rec, ledgers, journals)
 }
 
@@ -123,9 +126,10 @@ func (s *Store) loadSound(slot int) (bool, error) {
 	if err != nil || j.cond != sound {
 		return false, err
 	}
-	intern, good, last := map[string]string{}, true, l.head.seq
+	good, last := l.head.version == j.head.version, l.head.seq
+	d := decoder{l.head.version, map[string]string{}}
 	replay := func(seq uint64, payload []byte) {
-		good = good && decodeFrame(seq, payload, intern, s.apply) == nil
+		good = good && d.frame(seq, payload, s.apply) == nil
 	}
 	holes, torn := frames(l.body, replay)
 	if holes == 0 && !torn {
@@ -142,12 +146,15 @@ func (s *Store) loadSound(slot int) (bool, error) {
 	s.slot, s.seq = slot, last
 	s.snapSize, s.logSize = int64(len(l.file)), int64(len(j.file))
 	s.compact = s.compactAt()
+	if d.version < version {
+		s.outdated = d.version
+	}
 	return true, nil
 }
 
 func (s *Store) forget() {
 	s.ledger.init()
-	s.marks = map[string]mark{}
+	s.marks, s.notes = map[string]mark{}, map[string]string{}
 }
 
 // rebuild gets out of the files what can be got, newest first, and says what
@@ -159,11 +166,13 @@ func (s *Store) forget() {
 func (s *Store) rebuild(rec *Recovered, ledgers, journals [2]part) {
 	s.rewrite = true
 	base, top, known := -1, uint64(0), false
+	format := uint32(0)
 	for slot, l := range ledgers {
 		known = known || l.cond != absent || journals[slot].cond != absent
 		if l.cond == newer || journals[slot].cond == newer {
 			rec.Newer = true
 		}
+		format = max(format, l.head.version, journals[slot].head.version)
 		if l.head.seq > top {
 			top = l.head.seq
 		}
@@ -171,15 +180,18 @@ func (s *Store) rebuild(rec *Recovered, ledgers, journals [2]part) {
 			base = slot
 		}
 	}
+	if format < version {
+		s.outdated = format
+	}
 	intern := map[string]string{}
-	replay := func(seq uint64, payload []byte) {
-		if decodeFrame(seq, payload, intern, s.apply) != nil {
+	replay := func(format uint32, seq uint64, payload []byte) {
+		if (decoder{format, intern}).frame(seq, payload, s.apply) != nil {
 			rec.Newer = true
 		}
 	}
 	if base >= 0 {
 		s.slot, s.seq = base, ledgers[base].head.seq
-		frames(ledgers[base].body, replay)
+		frames(ledgers[base].body, func(seq uint64, payload []byte) { replay(ledgers[base].head.version, seq, payload) })
 	}
 	reached, lost := s.replayJournals(rec, journals, top, replay)
 
@@ -205,7 +217,7 @@ func (s *Store) rebuild(rec *Recovered, ledgers, journals [2]part) {
 		case l.cond == broken:
 			s.found(rec, Finding{l.name, CodeDamaged, lost, "the ledger " + l.why})
 			if lost {
-				s.salvage(l, intern)
+				s.salvage(l, decoder{version, intern})
 			}
 		case l.cond == absent && journals[slot].cond == sound && len(journals[slot].body) > 0:
 			s.found(rec, Finding{l.name, CodeMissing, lost, "the ledger is missing"})
@@ -220,7 +232,7 @@ func (s *Store) rebuild(rec *Recovered, ledgers, journals [2]part) {
 // replayJournals applies what comes after s.seq. It tells whether a journal of
 // the newest snapshot is there, and whether records are missing. What an older journal holds beyond the start of the next one was
 // never acknowledged.
-func (s *Store) replayJournals(rec *Recovered, journals [2]part, top uint64, replay func(uint64, []byte)) (reached, lost bool) {
+func (s *Store) replayJournals(rec *Recovered, journals [2]part, top uint64, replay func(uint32, uint64, []byte)) (reached, lost bool) {
 	row := []part{journals[0], journals[1]}
 	if row[0].head.seq > row[1].head.seq {
 		row[0], row[1] = row[1], row[0]
@@ -242,7 +254,7 @@ func (s *Store) replayJournals(rec *Recovered, journals [2]part, top uint64, rep
 			}
 			gap = gap || seq != s.seq+records(payload)
 			s.seq = seq
-			replay(seq, payload)
+			replay(j.head.version, seq, payload)
 		})
 		gap = gap || !last && s.seq < end
 		switch {
@@ -260,12 +272,15 @@ func (s *Store) replayJournals(rec *Recovered, journals [2]part, top uint64, rep
 
 // salvage takes from a damaged ledger the entries that nothing else knows of.
 // One of them may be out of date, which is why the finding says lost.
-func (s *Store) salvage(l part, intern map[string]string) {
+func (s *Store) salvage(l part, d decoder) {
 	if len(l.file) < frameSize {
 		return
 	}
+	if h, cond := parseHead(l.file, roleLedger); cond == sound {
+		d.version = h.version
+	}
 	frames(l.file, func(seq uint64, payload []byte) {
-		r, err := decode(seq, payload, intern)
+		r, err := d.record(seq, payload)
 		if err != nil {
 			return
 		}
@@ -277,6 +292,10 @@ func (s *Store) salvage(l part, intern map[string]string) {
 			}
 		case kindMark:
 			if s.marks[r.name].generation < r.number {
+				s.apply(&r)
+			}
+		case kindNote:
+			if _, known := s.notes[r.name]; !known {
 				s.apply(&r)
 			}
 		}
@@ -294,7 +313,7 @@ func (s *Store) judgeEmpty(rec *Recovered, ledgers, journals [2]part) error {
 	if err != nil && !unreadable(err) {
 		return err
 	}
-	if len(s.intents) == 0 && len(backups) == 0 && len(rec.Findings) == 0 {
+	if len(s.intents) == 0 && len(s.goods) == 0 && len(backups) == 0 && len(rec.Findings) == 0 {
 		rec.Fresh = !rec.Newer
 		return nil
 	}

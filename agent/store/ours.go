@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/continuo-fleet/continuo/internal/atomicfile"
@@ -22,7 +23,7 @@ func (d *dirFS) checkOurs() error {
 	foreign := ""
 	for _, name := range names {
 		switch {
-		case name == intentFolder, name == backupFolder, strings.HasPrefix(name, "ledger."), strings.HasPrefix(name, "journal."):
+		case slices.Contains(folders, name), strings.HasPrefix(name, "ledger."), strings.HasPrefix(name, "journal."):
 			return nil
 		case name == "lost+found", name == "link", atomicfile.IsTemp(name):
 		default:

@@ -16,18 +16,21 @@ type record struct {
 	flags    byte   // end, mark, open
 	number   uint64 // end: last changed; mark: generation; open: seq of its begin
 	triggers string // end
-	name     string // mark
+	name     string // mark, note
 	digest   string // mark
+	value    string // note, "" when it is deleted
 	previous *Entry // open
 }
 
-// Kinds of records. A new kind or a new field needs a new format version.
+// Kinds of records. A new kind or a new field needs a new format version, and
+// what earlier versions wrote stays readable.
 const (
 	kindBegin   = 'B'
 	kindEnd     = 'E'
 	kindPut     = 'P'
 	kindRelease = 'R'
 	kindMark    = 'M'
+	kindNote    = 'N' // since version 2
 	kindOpen    = 'O' // in snapshots, beside the entry: an action that was open
 	kindBatch   = 'X' // records that are durable together or not at all
 )
@@ -59,6 +62,7 @@ func appendEntry(b []byte, e *Entry) []byte {
 	b = appendText(b, e.Backup)
 	b = appendText(b, e.Triggers)
 	b = binary.AppendUvarint(b, e.Applied)
+	b = appendText(b, e.Authority)
 	b = binary.AppendUvarint(b, uint64(len(e.Spec)))
 	return append(b, e.Spec...)
 }
@@ -84,6 +88,9 @@ func (r *record) appendPayload(b []byte) []byte {
 		b = binary.AppendUvarint(b, r.number)
 		b = appendText(b, r.name)
 		b = appendText(b, r.digest)
+	case kindNote:
+		b = appendText(b, r.name)
+		b = appendText(b, r.value)
 	case kindOpen:
 		b = append(b, r.flags)
 		b = binary.AppendUvarint(b, r.number)
@@ -101,9 +108,15 @@ func (r *record) appendPayload(b []byte) []byte {
 // reader decodes a payload. Specs share its bytes; short texts that repeat are
 // shared through intern.
 type reader struct {
-	b      []byte
-	bad    bool
-	intern map[string]string
+	b   []byte
+	bad bool
+	decoder
+}
+
+// decoder is what a file says of all its records, and what they share.
+type decoder struct {
+	version uint32
+	intern  map[string]string
 }
 
 func (r *reader) byte() byte {
@@ -164,6 +177,9 @@ func (r *reader) entry(e *Entry) {
 	e.Backup = r.text()
 	e.Triggers = r.text()
 	e.Applied = r.number()
+	if r.version >= 2 {
+		e.Authority = r.shared()
+	}
 	if p := r.bytes(); len(p) > 0 {
 		e.Spec = json.RawMessage(p)
 	}
@@ -172,10 +188,10 @@ func (r *reader) entry(e *Entry) {
 	}
 }
 
-// decode reads the payload of one frame. Its checksum was right, so an error
+// record reads the payload of one frame. Its checksum was right, so an error
 // means that another version wrote it.
-func decode(seq uint64, payload []byte, intern map[string]string) (record, error) {
-	r := reader{b: payload, intern: intern}
+func (d decoder) record(seq uint64, payload []byte) (record, error) {
+	r := reader{b: payload, decoder: d}
 	rec := record{kind: r.byte(), seq: seq}
 	switch rec.kind {
 	case kindBegin:
@@ -189,6 +205,9 @@ func decode(seq uint64, payload []byte, intern map[string]string) (record, error
 		rec.resource = r.text()
 	case kindMark:
 		rec.flags, rec.number, rec.name, rec.digest = r.byte(), r.number(), r.text(), r.text()
+	case kindNote:
+		rec.name, rec.value = r.text(), r.text()
+		r.bad = r.bad || r.version < 2
 	case kindOpen:
 		rec.flags, rec.number, rec.verb = r.byte(), r.number(), r.shared()
 		r.entry(&rec.entry)
@@ -233,11 +252,11 @@ func records(payload []byte) uint64 {
 	return max(r.number(), 1)
 }
 
-// decodeFrame calls yield with every record of a frame, or with none if one of
+// frame calls yield with every record of a frame, or with none if one of
 // them cannot be read.
-func decodeFrame(seq uint64, payload []byte, intern map[string]string, yield func(*record)) error {
+func (d decoder) frame(seq uint64, payload []byte, yield func(*record)) error {
 	if len(payload) == 0 || payload[0] != kindBatch {
-		rec, err := decode(seq, payload, intern)
+		rec, err := d.record(seq, payload)
 		if err == nil {
 			yield(&rec)
 		}
@@ -250,7 +269,7 @@ func decodeFrame(seq uint64, payload []byte, intern map[string]string, yield fun
 	}
 	recs := make([]record, 0, min(n, 16)) // n may be any number
 	for i := range n {
-		rec, err := decode(seq-n+1+i, r.bytes(), intern)
+		rec, err := d.record(seq-n+1+i, r.bytes())
 		if err != nil {
 			return err
 		}
@@ -290,6 +309,12 @@ func (s *Store) apply(r *record) {
 		delete(s.open, r.resource)
 	case kindMark:
 		s.marks[r.name] = mark{r.number, r.digest, r.flags&flagHeld != 0}
+	case kindNote:
+		if r.value == "" {
+			delete(s.notes, r.name)
+		} else {
+			s.notes[r.name] = r.value
+		}
 	}
 }
 

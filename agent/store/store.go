@@ -32,6 +32,7 @@ type Entry struct {
 	SpecDigest  string
 	Backup      string // name of the backup of what was there before
 	Triggers    string // the engine's note of what restarts the score, as of its last success
+	Authority   string // what allowed the last change: "standing:converge", "plan:UUID"
 
 	// Applied is the number of the last Begin of the resource, 0 when there was
 	// none: it grows with every change. The store sets it.
@@ -136,7 +137,8 @@ func (r Recovered) Lost() bool {
 type Options struct {
 	Now func() time.Time // for names of backups; time.Now when nil
 
-	minCompact int64 // for tests
+	minCompact   int64 // for tests
+	keepReceipts int
 }
 
 // Store is safe for use by several goroutines. Every method that changes it is
@@ -155,6 +157,8 @@ type Store struct {
 	ledger
 	marks   map[string]mark   // by name of intent
 	intents map[string]intact // those whose envelope is safe on disk
+	notes   map[string]string
+	goods   map[string]goodCopy // by manifest: the copy to read
 
 	seq      uint64 // of the last record
 	slot     int    // of the newest ledger and of the journal in use
@@ -163,12 +167,14 @@ type Store struct {
 	snapSize int64
 	compact  int64    // size of the journal at which it is folded into a snapshot
 	rewrite  bool     // the journal cannot be appended to: write a snapshot first
+	outdated uint32   // an earlier format that is on disk: keep a copy and write a snapshot first
 	damaged  []string // files to keep a copy of before they are written over
 	buf      []byte
 	findings []Finding
 
-	unsettled  bool // what is in view may not survive a power cut
-	minCompact int64
+	unsettled    bool // what is in view may not survive a power cut
+	minCompact   int64
+	keepReceipts int
 }
 
 // Open locks the directory and reads it. The error is about the directory as
@@ -178,14 +184,17 @@ func Open(fs FS, opts Options) (*Store, Recovered, error) {
 	if err := fs.Lock(); err != nil {
 		return nil, Recovered{}, err
 	}
-	s := &Store{fs: fs, now: opts.Now, marks: map[string]mark{}, intents: map[string]intact{}, minCompact: opts.minCompact}
+	s := &Store{fs: fs, now: opts.Now, intents: map[string]intact{}, goods: map[string]goodCopy{}, minCompact: opts.minCompact, keepReceipts: opts.keepReceipts}
 	if s.now == nil {
 		s.now = time.Now
 	}
 	if s.minCompact == 0 {
 		s.minCompact = minCompact
 	}
-	s.ledger.init()
+	if s.keepReceipts == 0 {
+		s.keepReceipts = keepReceipts
+	}
+	s.forget()
 	rec, err := s.load()
 	if err != nil {
 		return nil, Recovered{}, errors.Join(fmt.Errorf("cannot read state directory %s: %w", fs, err), fs.Unlock())

@@ -46,7 +46,7 @@ func (s *Store) remake() error {
 	if err := s.fs.Lock(); err != nil {
 		return err
 	}
-	for _, folder := range []string{"", intentFolder} {
+	for _, folder := range []string{"", intentFolder, goodFolder} {
 		names, err := s.fs.List(folder)
 		if err == nil && len(names) > 0 {
 			err = fmt.Errorf("cannot write state directory %s: %w; it holds other state now: restart the agent", s.fs, ErrGone)
@@ -55,10 +55,11 @@ func (s *Store) remake() error {
 			return errors.Join(err, s.fs.Unlock())
 		}
 	}
-	s.rewrite, s.damaged = true, nil
-	lost := len(s.intents) > 0
+	s.rewrite, s.damaged, s.outdated = true, nil, 0
+	lost := len(s.intents)+len(s.goods) > 0
 	clear(s.intents)
-	s.report(Finding{".", CodeRebuilt, lost, "the state directory was removed while in use; ledger and journal are written again from memory, envelopes and backups are gone"})
+	clear(s.goods)
+	s.report(Finding{".", CodeRebuilt, lost, "the state directory was removed while in use; ledger and journal are written again from memory; envelopes, good versions, receipts and backups are gone"})
 	return nil
 }
 
@@ -84,7 +85,7 @@ func (s *Store) ready() error {
 		}
 		s.unsettled = false
 	}
-	if s.rewrite || s.logSize >= s.compact {
+	if s.rewrite || s.outdated > 0 || s.logSize >= s.compact {
 		return s.snapshot()
 	}
 	if s.journal != nil {
@@ -164,7 +165,7 @@ func (s *Store) number(r *record, seq uint64) {
 }
 
 func (s *Store) fresh() bool {
-	return s.seq == 0 && len(s.entries) == 0 && len(s.marks) == 0
+	return s.seq == 0 && len(s.entries) == 0 && len(s.marks) == 0 && len(s.notes) == 0
 }
 
 // snapshot writes the memory as a new ledger with an empty journal into the
@@ -172,6 +173,9 @@ func (s *Store) fresh() bool {
 // as the ledger is not there, the old slot and the new journal are a chain.
 func (s *Store) snapshot() error {
 	_ = s.closeJournal()
+	if err := s.keepOutdated(); err != nil {
+		return err
+	}
 	kept, err := s.keepDamaged()
 	if err != nil {
 		return err
@@ -181,7 +185,7 @@ func (s *Store) snapshot() error {
 	seq, slot := s.seq+1, 1-s.slot
 	file, ends := s.encode(seq)
 	empty := make([]byte, headSize)
-	head{roleJournal, seq}.seal(empty)
+	head{role: roleJournal, seq: seq}.seal(empty)
 	if err := s.fs.Replace(File{journalFile(slot), empty}); err != nil {
 		s.rewrite = true
 		return fmt.Errorf("cannot start journal: %w", err)
@@ -196,7 +200,7 @@ func (s *Store) snapshot() error {
 	if err != nil {
 		return fmt.Errorf("cannot open journal: %w", err)
 	}
-	s.journal, s.slot, s.seq, s.rewrite = log, slot, seq, false
+	s.journal, s.slot, s.seq, s.rewrite, s.outdated = log, slot, seq, false, 0
 	s.logSize, s.snapSize = headSize, int64(len(file))
 	s.compact = s.compactAt()
 	for _, name := range kept {
@@ -239,12 +243,15 @@ func (s *Store) encode(seq uint64) (file []byte, ends []int) {
 	for _, name := range sortedKeys(s.marks) {
 		file = appendBatch(file, []record{*s.marks[name].record(name)})
 	}
-	head{roleLedger, seq}.seal(file)
+	for _, name := range sortedKeys(s.notes) {
+		file = appendBatch(file, []record{{kind: kindNote, name: name, value: s.notes[name]}})
+	}
+	head{role: roleLedger, seq: seq}.seal(file)
 	return file, ends
 }
 
 // keepDamaged keeps a copy of each damaged file before it is written over,
-// once, and clears damaged envelopes away. It returns their names.
+// once, and clears damaged envelopes and good versions away. It returns their names.
 func (s *Store) keepDamaged() ([]string, error) {
 	slices.Sort(s.damaged)
 	for _, name := range slices.Compact(s.damaged) {
@@ -254,7 +261,7 @@ func (s *Store) keepDamaged() ([]string, error) {
 				return nil, fmt.Errorf("cannot keep a copy of a damaged file: %w", err)
 			}
 		}
-		if strings.HasPrefix(name, intentFolder+"/") {
+		if strings.HasPrefix(name, intentFolder+"/") || strings.HasPrefix(name, goodFolder+"/") {
 			if err := s.fs.Remove(name); err != nil {
 				return nil, fmt.Errorf("cannot clear away a damaged file: %w", err)
 			}

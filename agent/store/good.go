@@ -1,0 +1,182 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+const goodFolder = "good"
+
+// Good is the last version of a manifest that became ready.
+type Good struct {
+	Generation uint64 // that it came with
+	Digest     string // of the content; tells versions apart
+	Body       []byte // the manifest
+}
+
+// goodCopy is the copy of a good version to read.
+type goodCopy struct {
+	seq    uint64 // number of the last write
+	slot   int
+	digest string // "" when it turned out to be damaged
+}
+
+func goodFile(manifest string, slot int) string {
+	return fmt.Sprintf("%s/%s.%d", goodFolder, url.PathEscape(manifest), slot)
+}
+
+// KeepGood makes v the good version of a manifest. It is durable when it
+// returns nil, and the one before is kept, for when this one gets damaged. The
+// same digest is not written again, whatever generation it comes with.
+func (s *Store) KeepGood(manifest string, v Good) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if manifest == "" || v.Digest == "" || len(url.PathEscape(manifest)) > 200 {
+		return fmt.Errorf("cannot keep a good version of manifest %q with digest %q: name or digest is missing or too long", manifest, v.Digest)
+	}
+	held, have := s.goods[manifest]
+	if have && held.digest == v.Digest {
+		return nil
+	}
+	if err := s.ready(); err != nil {
+		return err
+	}
+	held, have = s.goods[manifest]
+	next := goodCopy{held.seq + 1, 0, v.Digest}
+	if have {
+		next.slot = 1 - held.slot
+	}
+	if err := s.fs.Replace(File{goodFile(manifest, next.slot), v.encode(manifest, next.seq)}); err != nil {
+		return fmt.Errorf("cannot keep the good version of manifest %s: %w", manifest, err)
+	}
+	s.goods[manifest] = next
+	return nil
+}
+
+// Good reads the good version of a manifest from disk. It is the one before the
+// last when the last one is damaged; its digest tells. False means that none was
+// kept, or none is left.
+func (s *Store) Good(manifest string) (Good, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held, ok := s.goods[manifest]
+	if !ok {
+		return Good{}, false, nil
+	}
+	for _, slot := range []int{held.slot, 1 - held.slot} {
+		p, err := s.read(goodFile(manifest, slot), roleGood, -1)
+		if err != nil {
+			return Good{}, false, fmt.Errorf("cannot read the good version of manifest %s: %w", manifest, err)
+		}
+		if g, ok := p.good(manifest); ok {
+			s.goods[manifest] = goodCopy{held.seq, slot, g.Digest}
+			return g, true, nil
+		}
+	}
+	held.digest = "" // to be written again
+	s.goods[manifest] = held
+	return Good{}, false, fmt.Errorf("cannot read the good version of manifest %s: %w", manifest, ErrDamaged)
+}
+
+// Goods returns the manifests that have a good version, sorted.
+func (s *Store) Goods() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return sortedKeys(s.goods)
+}
+
+// DropGood forgets the good version of a manifest that is not there any more.
+func (s *Store) DropGood(manifest string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held, ok := s.goods[manifest]
+	if !ok {
+		return nil
+	}
+	if err := s.ready(); err != nil {
+		return err
+	}
+	// The one before goes first and for good, or it would be the last one after a
+	// power cut.
+	for _, slot := range []int{1 - held.slot, held.slot} {
+		if err := s.fs.Remove(goodFile(manifest, slot)); err != nil {
+			s.unsettled = true
+			return fmt.Errorf("cannot remove the good version of manifest %s: %w", manifest, err)
+		}
+	}
+	delete(s.goods, manifest)
+	return nil
+}
+
+func (v Good) encode(manifest string, seq uint64) []byte {
+	b := make([]byte, headSize, headSize+len(manifest)+len(v.Digest)+len(v.Body)+30)
+	b = appendText(b, manifest)
+	b = appendText(b, v.Digest)
+	b = binary.AppendUvarint(b, v.Generation)
+	b = append(b, v.Body...)
+	head{role: roleGood, seq: seq}.seal(b)
+	return b
+}
+
+// good decodes a part that was read in full.
+func (p part) good(manifest string) (Good, bool) {
+	if p.cond != sound {
+		return Good{}, false
+	}
+	r := reader{b: p.body}
+	name := r.text()
+	v := Good{Digest: r.text(), Generation: r.number()}
+	v.Body = r.b[:len(r.b):len(r.b)]
+	return v, !r.bad && name == manifest && v.Digest != ""
+}
+
+// loadGoods finds out which copies are whole.
+func (s *Store) loadGoods(rec *Recovered) error {
+	files, err := s.fs.List(goodFolder)
+	if err != nil && !unreadable(err) {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, file := range files {
+		escaped, ok := strings.CutSuffix(file, ".0")
+		if !ok {
+			escaped, ok = strings.CutSuffix(file, ".1")
+		}
+		name, err := url.PathUnescape(escaped)
+		if !ok || err != nil || name == "" || seen[name] || url.PathEscape(name) != escaped {
+			continue
+		}
+		seen[name] = true
+		if err := s.loadGood(rec, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) loadGood(rec *Recovered, manifest string) error {
+	for slot := range 2 {
+		p, err := s.read(goodFile(manifest, slot), roleGood, -1)
+		if err != nil {
+			return err
+		}
+		v, ok := p.good(manifest)
+		switch {
+		case ok:
+			if held, have := s.goods[manifest]; !have || p.head.seq > held.seq {
+				s.goods[manifest] = goodCopy{p.head.seq, slot, v.Digest}
+			}
+		case p.cond == newer:
+			rec.Newer = true
+			s.found(rec, Finding{p.name, CodeNewer, true, "written by a newer version; nothing is altered"})
+		case p.cond != absent:
+			if p.why == "" {
+				p.why = "is not one of this manifest"
+			}
+			s.found(rec, Finding{p.name, CodeDamaged, true, "the good version " + p.why})
+		}
+	}
+	return nil
+}
