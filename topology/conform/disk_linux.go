@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -152,3 +153,6 @@ func (d Disk) Limited(limit string) (string, func(), error) {
 	}
 	return dir, undo, nil // 64 KiB are full as soon as something larger is written
 }
+
+// SetModified makes the content of a file older, or newer than it can be.
+func (Disk) SetModified(path string, at time.Time) error { return os.Chtimes(path, at, at) }

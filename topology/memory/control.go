@@ -33,12 +33,15 @@ const (
 	OpRemoveContainer Op = "RemoveContainer"
 	OpHostname        Op = "Hostname"
 	OpSetHostname     Op = "SetHostname"
+	OpConnect         Op = "Connect"
+	OpGet             Op = "Get"
+	OpModified        Op = "Modified"
 )
 
 // A Call is one call of a capability.
 type Call struct {
 	Op       Op
-	Resource topology.Resource // an image is "image:REFERENCE"
+	Resource topology.Resource // an image is "image:REFERENCE", a TCP address "tcp:HOST:PORT", a URL itself
 	Mutates  bool              // it may change the device; EnsureImage does if the image is not here
 }
 
@@ -51,9 +54,13 @@ const (
 	Services   Capability = "services"
 	Containers Capability = "containers"
 	Host       Capability = "host"
+	Probes     Capability = "probes"
 )
 
-var reads = map[Op]bool{OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpHostname: true}
+var reads = map[Op]bool{
+	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpHostname: true,
+	OpConnect: true, OpGet: true, OpModified: true,
+}
 
 func (o Op) capability() Capability {
 	switch o {
@@ -63,6 +70,8 @@ func (o Op) capability() Capability {
 		return Containers
 	case OpHostname, OpSetHostname:
 		return Host
+	case OpConnect, OpGet, OpModified:
+		return Probes
 	}
 	return Services
 }

@@ -35,6 +35,7 @@ type Device struct {
 	registry   map[string]*Image // nil: the registry does not have it
 	offline    bool              // the registry cannot be reached
 	host       topology.HostState
+	endpoints  map[string]Endpoint // by address
 
 	watchers map[*watcher]bool
 	control  control
@@ -51,7 +52,7 @@ func New() *Device {
 		units:  map[string]*unit{}, programs: map[string]Program{"/bin/false": {Exits: true, Status: 1}, "/bin/true": {Exits: true}},
 		containers: map[string]*container{}, images: map[string]Image{}, registry: map[string]*Image{},
 		host:     topology.HostState{Static: "raspberrypi", Transient: "raspberrypi"},
-		watchers: map[*watcher]bool{},
+		watchers: map[*watcher]bool{}, endpoints: map[string]Endpoint{},
 	}
 	for _, dir := range []string{"/", "/boot", "/dev", "/etc", "/home", "/opt", "/run", "/srv", "/tmp", "/usr", "/var"} {
 		d.files[dir] = d.node(topology.Directory, 0o755)
@@ -74,6 +75,9 @@ func (d *Device) Host() topology.Host { return host{d} }
 // Events of the device.
 func (d *Device) Events() topology.Events { return events{d} }
 
+// Probes of the device.
+func (d *Device) Probes() topology.Prober { return prober{d} }
+
 // Plain is a device with a file system and nothing else.
 type Plain struct{ d *Device }
 
@@ -85,6 +89,9 @@ func (p Plain) Files() topology.Files { return p.d.Files() }
 
 // Events of the device.
 func (p Plain) Events() topology.Events { return p.d.Events() }
+
+// Probes of the device.
+func (p Plain) Probes() topology.Prober { return p.d.Probes() }
 
 // Small is a device without a container runtime.
 type Small struct{ d *Device }
@@ -103,6 +110,9 @@ func (s Small) Host() topology.Host { return s.d.Host() }
 
 // Events of the device.
 func (s Small) Events() topology.Events { return s.d.Events() }
+
+// Probes of the device.
+func (s Small) Probes() topology.Prober { return s.d.Probes() }
 
 // hands runs f as somebody else on the device.
 func (d *Device) hands(f func()) {
