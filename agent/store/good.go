@@ -36,20 +36,27 @@ func (s *Store) KeepGood(manifest string, v Good) error {
 	if manifest == "" || v.Digest == "" || len(url.PathEscape(manifest)) > 200 {
 		return fmt.Errorf("cannot keep a good version of manifest %q with digest %q: name or digest is missing or too long", manifest, v.Digest)
 	}
-	held, have := s.goods[manifest]
-	if have && held.digest == v.Digest {
+	// What was lost behind an older copy of the same content is written again.
+	is := func(held goodCopy) bool { return held.digest == v.Digest && held.seq >= s.kept[manifest] }
+	if is(s.goods[manifest]) && !s.unsettled {
 		return nil
 	}
 	if err := s.ready(); err != nil {
 		return err
 	}
-	held, have = s.goods[manifest]
-	next := goodCopy{held.seq + 1, 0, v.Digest}
+	held, have := s.goods[manifest] // looked at again: a removed directory is noticed by now
+	if is(held) {
+		return nil
+	}
+	next := goodCopy{max(held.seq, s.kept[manifest]) + 1, 0, v.Digest}
 	if have {
 		next.slot = 1 - held.slot
 	}
 	if err := s.fs.Replace(File{goodFile(manifest, next.slot), v.encode(manifest, next.seq)}); err != nil {
 		return fmt.Errorf("cannot keep the good version of manifest %s: %w", manifest, err)
+	}
+	if err := s.write(record{kind: kindGood, name: manifest, number: next.seq}); err != nil {
+		return err
 	}
 	s.goods[manifest] = next
 	return nil
@@ -65,6 +72,7 @@ func (s *Store) Good(manifest string) (Good, bool, error) {
 	if !ok {
 		return Good{}, false, nil
 	}
+	gone := true
 	for _, slot := range []int{held.slot, 1 - held.slot} {
 		p, err := s.read(goodFile(manifest, slot), roleGood, -1)
 		if err != nil {
@@ -74,9 +82,13 @@ func (s *Store) Good(manifest string) (Good, bool, error) {
 			s.goods[manifest] = goodCopy{held.seq, slot, g.Digest}
 			return g, true, nil
 		}
+		gone = gone && p.cond == absent
 	}
 	held.digest = "" // to be written again
 	s.goods[manifest] = held
+	if gone {
+		return Good{}, false, nil
+	}
 	return Good{}, false, fmt.Errorf("cannot read the good version of manifest %s: %w", manifest, ErrDamaged)
 }
 
@@ -91,18 +103,21 @@ func (s *Store) Goods() []string {
 func (s *Store) DropGood(manifest string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	held, ok := s.goods[manifest]
-	if !ok {
+	held, have := s.goods[manifest]
+	if !have && s.kept[manifest] == 0 && !s.unsettled {
 		return nil
 	}
-	if err := s.ready(); err != nil {
+	if s.kept[manifest] > 0 {
+		if err := s.write(record{kind: kindGood, name: manifest}); err != nil {
+			return err
+		}
+	} else if err := s.ready(); err != nil {
 		return err
 	}
 	// The one before goes first and for good, or it would be the last one after a
 	// power cut.
 	for _, slot := range []int{1 - held.slot, held.slot} {
-		if err := s.fs.Remove(goodFile(manifest, slot)); err != nil {
-			s.unsettled = true
+		if err := s.remove(goodFile(manifest, slot)); err != nil {
 			return fmt.Errorf("cannot remove the good version of manifest %s: %w", manifest, err)
 		}
 	}
@@ -153,30 +168,45 @@ func (s *Store) loadGoods(rec *Recovered) error {
 			return err
 		}
 	}
+	for _, manifest := range sortedKeys(s.kept) {
+		if !seen[manifest] {
+			s.found(rec, Finding{goodFolder + "/" + url.PathEscape(manifest), CodeMissing, true, "the good version is missing"})
+		}
+	}
 	return nil
 }
 
 func (s *Store) loadGood(rec *Recovered, manifest string) error {
+	var bad []part
 	for slot := range 2 {
 		p, err := s.read(goodFile(manifest, slot), roleGood, -1)
 		if err != nil {
 			return err
 		}
-		v, ok := p.good(manifest)
-		switch {
-		case ok:
+		if v, ok := p.good(manifest); ok {
 			if held, have := s.goods[manifest]; !have || p.head.seq > held.seq {
 				s.goods[manifest] = goodCopy{p.head.seq, slot, v.Digest}
 			}
-		case p.cond == newer:
+		} else if p.cond != absent {
+			bad = append(bad, p)
+		}
+	}
+	// Whether the last one is lost can be told only where the ledger knows it.
+	held, kept := s.goods[manifest], s.kept[manifest]
+	last := kept > 0 && held.seq >= kept
+	for _, p := range bad {
+		if p.cond == newer {
 			rec.Newer = true
 			s.found(rec, Finding{p.name, CodeNewer, true, "written by a newer version; nothing is altered"})
-		case p.cond != absent:
-			if p.why == "" {
-				p.why = "is not one of this manifest"
-			}
-			s.found(rec, Finding{p.name, CodeDamaged, true, "the good version " + p.why})
+			continue
 		}
+		if p.why == "" {
+			p.why = "is not one of this manifest"
+		}
+		s.found(rec, Finding{p.name, CodeDamaged, !last, "the good version " + p.why})
+	}
+	if len(bad) == 0 && held.seq < kept {
+		s.found(rec, Finding{goodFile(manifest, 1-held.slot), CodeMissing, true, "the good version is missing, the one before is used"})
 	}
 	return nil
 }

@@ -154,7 +154,7 @@ func (s *Store) loadSound(slot int) (bool, error) {
 
 func (s *Store) forget() {
 	s.ledger.init()
-	s.marks, s.notes = map[string]mark{}, map[string]string{}
+	s.marks, s.notes, s.kept = map[string]mark{}, map[string]string{}, map[string]uint64{}
 }
 
 // rebuild gets out of the files what can be got, newest first, and says what
@@ -296,6 +296,10 @@ func (s *Store) salvage(l part, d decoder) {
 			}
 		case kindNote:
 			if _, known := s.notes[r.name]; !known {
+				s.apply(&r)
+			}
+		case kindGood:
+			if s.kept[r.name] < r.number {
 				s.apply(&r)
 			}
 		}

@@ -97,7 +97,7 @@ func (s *Store) removeReceipts(refs []receiptRef) error {
 	for i, r := range refs {
 		names[i] = receiptFolder + "/" + r.name
 	}
-	if err := s.fs.Remove(names...); err != nil {
+	if err := s.remove(names...); err != nil {
 		return fmt.Errorf("cannot remove old receipts: %w", err)
 	}
 	return nil

@@ -14,9 +14,9 @@ type record struct {
 	resource string // end, release
 	verb     string // begin, open
 	flags    byte   // end, mark, open
-	number   uint64 // end: last changed; mark: generation; open: seq of its begin
+	number   uint64 // end: last changed; mark: generation; open: seq of its begin; good: of its copy, 0 when there is none
 	triggers string // end
-	name     string // mark, note
+	name     string // mark, note, good
 	digest   string // mark
 	value    string // note, "" when it is deleted
 	previous *Entry // open
@@ -31,6 +31,7 @@ const (
 	kindRelease = 'R'
 	kindMark    = 'M'
 	kindNote    = 'N' // since version 2
+	kindGood    = 'G' // since version 2
 	kindOpen    = 'O' // in snapshots, beside the entry: an action that was open
 	kindBatch   = 'X' // records that are durable together or not at all
 )
@@ -91,6 +92,9 @@ func (r *record) appendPayload(b []byte) []byte {
 	case kindNote:
 		b = appendText(b, r.name)
 		b = appendText(b, r.value)
+	case kindGood:
+		b = binary.AppendUvarint(b, r.number)
+		b = appendText(b, r.name)
 	case kindOpen:
 		b = append(b, r.flags)
 		b = binary.AppendUvarint(b, r.number)
@@ -208,6 +212,9 @@ func (d decoder) record(seq uint64, payload []byte) (record, error) {
 	case kindNote:
 		rec.name, rec.value = r.text(), r.text()
 		r.bad = r.bad || r.version < 2
+	case kindGood:
+		rec.number, rec.name = r.number(), r.text()
+		r.bad = r.bad || r.version < 2
 	case kindOpen:
 		rec.flags, rec.number, rec.verb = r.byte(), r.number(), r.shared()
 		r.entry(&rec.entry)
@@ -314,6 +321,12 @@ func (s *Store) apply(r *record) {
 			delete(s.notes, r.name)
 		} else {
 			s.notes[r.name] = r.value
+		}
+	case kindGood:
+		if r.number == 0 {
+			delete(s.kept, r.name)
+		} else {
+			s.kept[r.name] = r.number
 		}
 	}
 }

@@ -17,6 +17,11 @@ import (
 func (s *Store) PruneBackups(keep int, age time.Duration, inUse func(name string) bool) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.unsettled {
+		if err := s.ready(); err != nil {
+			return nil, err
+		}
+	}
 	all, err := s.backups(func(string) bool { return true })
 	if err != nil {
 		return nil, err
@@ -56,7 +61,7 @@ func (s *Store) PruneBackups(keep int, age time.Duration, inUse func(name string
 	for _, name := range drop {
 		files = append(files, backupFolder+"/"+name, backupFolder+"/"+name+metaSuffix)
 	}
-	if err := s.fs.Remove(files...); err != nil {
+	if err := s.remove(files...); err != nil {
 		return nil, fmt.Errorf("cannot remove old backups: %w", err)
 	}
 	slices.Sort(drop)

@@ -158,6 +158,7 @@ type Store struct {
 	marks   map[string]mark   // by name of intent
 	intents map[string]intact // those whose envelope is safe on disk
 	notes   map[string]string
+	kept    map[string]uint64   // by manifest: number of the good version that was kept last
 	goods   map[string]goodCopy // by manifest: the copy to read
 
 	seq      uint64 // of the last record

@@ -246,8 +246,19 @@ func (s *Store) encode(seq uint64) (file []byte, ends []int) {
 	for _, name := range sortedKeys(s.notes) {
 		file = appendBatch(file, []record{{kind: kindNote, name: name, value: s.notes[name]}})
 	}
+	for _, manifest := range sortedKeys(s.kept) {
+		file = appendBatch(file, []record{{kind: kindGood, name: manifest, number: s.kept[manifest]}})
+	}
 	head{role: roleLedger, seq: seq}.seal(file)
 	return file, ends
+}
+
+// remove removes files durably. After an error some may be out of view and come
+// back, so that nothing is believed before the directory was synced.
+func (s *Store) remove(names ...string) error {
+	err := s.fs.Remove(names...)
+	s.unsettled = s.unsettled || err != nil
+	return err
 }
 
 // keepDamaged keeps a copy of each damaged file before it is written over,
