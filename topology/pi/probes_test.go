@@ -22,7 +22,7 @@ import (
 // probeHands are those of the machine that the test runs on.
 type probeHands struct {
 	conform.Disk
-	*conform.Loopback
+	*loopback
 }
 
 func TestConformProbes(t *testing.T) { // H63, H74
@@ -32,7 +32,7 @@ func TestConformProbes(t *testing.T) { // H63, H74
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = d.Close() })
-		return conform.ProbeBench{Probes: d.Probes(), Dir: t.TempDir(), Hands: probeHands{conform.Disk{T: t}, conform.NewLoopback(t)}}
+		return conform.ProbeBench{Probes: d.Probes(), Dir: t.TempDir(), Hands: probeHands{conform.Disk{T: t}, newLoopback(t)}}
 	})
 }
 

@@ -1,4 +1,4 @@
-package conform
+package pi
 
 import (
 	"net"
@@ -8,21 +8,21 @@ import (
 	"testing"
 )
 
-// Loopback listens on the machine that the test runs on: the part of ProbeHands that is
-// about addresses. It is for one test.
-type Loopback struct {
+// loopback listens on the machine that the test runs on: the part of conform.ProbeHands
+// that is about addresses. It is for one test.
+type loopback struct {
 	t     *testing.T
 	mu    sync.Mutex
 	asked map[string]int
 }
 
-// NewLoopback returns one whose listeners are closed when the test is over.
-func NewLoopback(t *testing.T) *Loopback { return &Loopback{t: t, asked: map[string]int{}} }
+// newLoopback returns one whose listeners are closed when the test is over.
+func newLoopback(t *testing.T) *loopback { return &loopback{t: t, asked: map[string]int{}} }
 
 // counted is a listener that notes who comes.
 type counted struct {
 	net.Listener
-	l *Loopback
+	l *loopback
 }
 
 func (c counted) Accept() (net.Conn, error) {
@@ -35,13 +35,13 @@ func (c counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-func (l *Loopback) listen() (counted, error) {
+func (l *loopback) listen() (counted, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	return counted{ln, l}, err
 }
 
 // Serve answers requests.
-func (l *Loopback) Serve(scheme string, status int, location string) (string, error) {
+func (l *loopback) Serve(scheme string, status int, location string) (string, error) {
 	ln, err := l.listen()
 	if err != nil {
 		return "", err
@@ -64,7 +64,7 @@ func (l *Loopback) Serve(scheme string, status int, location string) (string, er
 }
 
 // Mute takes connections and says nothing.
-func (l *Loopback) Mute() (string, error) {
+func (l *loopback) Mute() (string, error) {
 	ln, err := l.listen()
 	if err != nil {
 		return "", err
@@ -92,7 +92,7 @@ func (l *Loopback) Mute() (string, error) {
 }
 
 // Nobody returns an address that was in use until now.
-func (l *Loopback) Nobody() (string, error) {
+func (l *loopback) Nobody() (string, error) {
 	ln, err := l.listen()
 	if err != nil {
 		return "", err
@@ -101,7 +101,7 @@ func (l *Loopback) Nobody() (string, error) {
 }
 
 // Asked is how often somebody came.
-func (l *Loopback) Asked(address string) (int, error) {
+func (l *loopback) Asked(address string) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.asked[address], nil
