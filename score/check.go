@@ -27,7 +27,7 @@ func (m Manifest) Validate() []Problem {
 
 func (s ManifestSpec) check(r *Report) {
 	s.Target.check(r.At("target"))
-	s.Policy.check(r.At("policy"))
+	s.Policy.check(r.At("policy"), true)
 	if len(s.Scores) == 0 {
 		r.At("scores").Errorf("no score in the manifest: an empty list means nothing; leave out what the device shall no longer have, and keep at least one")
 	}
@@ -42,14 +42,18 @@ func (s ManifestSpec) check(r *Report) {
 			at.At("spec").Errorf("no spec")
 			continue
 		}
-		if info, ok := Lookup(sc.Spec.Kind()); ok && known {
+		if info, ok := Lookup(sc.Spec.Kind()); ok {
+			if info.Stability == Experimental && !s.AllowExperimental {
+				at.At("kind").Errorf("kind %q is experimental, which means that it may change, or go: write allowExperimental: true beside the scores to use it", info.Kind)
+			}
 			for _, need := range info.Needs {
-				if !slices.Contains(caps, need) {
+				if known && !slices.Contains(caps, need) {
 					at.At("kind").Errorf("kind %q needs the capability %q, which the profile %q lacks", info.Kind, need, s.Profile)
 				}
 			}
 		}
 		sc.Spec.Check(at.At("spec"))
+		sc.checkPlay(at, s.Policy)
 	}
 	checkReferences(r.At("scores"), s.Scores)
 	var claimants []claimant
@@ -98,16 +102,19 @@ func checkReferences(r *Report, scores []Score) {
 		ids = append(ids, string(s.ID))
 	}
 	for i, s := range scores {
-		for j, need := range s.After {
-			if _, ok := at[need]; !ok {
-				r.At(i, "after", j).Errorf("there is no score %q%s", need, didYouMean(string(need), ids))
+		checkNeed := func(r *Report, need ID) {
+			if k, ok := at[need]; !ok {
+				r.Errorf("there is no score %q%s", need, didYouMean(string(need), ids))
+			} else if scores[k].Decommission && !s.Decommission {
+				r.Errorf("score %q is decommissioned: what needs it has to go as well (decommission: true), or to stop needing it", need)
 			}
+		}
+		for j, need := range s.After {
+			checkNeed(r.At(i, "after", j), need)
 		}
 		if rs, ok := s.Spec.(Restarter); ok {
 			for j, need := range rs.RestartTriggers() {
-				if _, ok := at[need]; !ok {
-					r.At(i, "spec", "restartOn", j).Errorf("there is no score %q%s", need, didYouMean(string(need), ids))
-				}
+				checkNeed(r.At(i, "spec", "restartOn", j), need)
 			}
 		}
 	}

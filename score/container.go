@@ -35,21 +35,21 @@ const (
 // Container is a container that runs. What is left out is the image's choice.
 type Container struct {
 	// Name of the container, and of its unit, NAME.service.
-	Name string `json:"name" jsonschema:"maxLength=63,pattern=^[a-z0-9][a-z0-9_.-]*$,example=web"`
+	Name string `json:"name" effect:"remove" jsonschema:"maxLength=63,pattern=^[a-z0-9][a-z0-9_.-]*$,example=web"`
 	// Image is a full reference with its registry, by tag or by digest.
-	Image string `json:"image" jsonschema:"example=registry.example.org/web:1.4"`
+	Image string `json:"image" effect:"disrupt" jsonschema:"example=registry.example.org/web:1.4"`
 	// Command replaces the command of the image: a list of arguments, without a shell.
-	Command []string `json:"command,omitempty"`
+	Command []string `json:"command,omitempty" effect:"disrupt"`
 	// Env is the environment. Values are text: quote numbers.
-	Env map[string]string `json:"env,omitempty"`
+	Env map[string]string `json:"env,omitempty" effect:"disrupt"`
 	// Ports are published on the device.
-	Ports []Port `json:"ports,omitempty"`
+	Ports []Port `json:"ports,omitempty" effect:"disrupt"`
 	// Volumes are directories of the device, or named volumes, seen in the container.
-	Volumes []Volume `json:"volumes,omitempty"`
+	Volumes []Volume `json:"volumes,omitempty" effect:"disrupt"`
 	// Restart says when the container is started again after it ended.
-	Restart Restart `json:"restart,omitempty" jsonschema:"enum=never,enum=on-failure,enum=always,default=always"`
+	Restart Restart `json:"restart,omitempty" effect:"disrupt" jsonschema:"enum=never,enum=on-failure,enum=always,default=always"`
 	// RestartOn lists scores whose change restarts the container, once per pass.
-	RestartOn []ID `json:"restartOn,omitempty"`
+	RestartOn []ID `json:"restartOn,omitempty" effect:"disrupt"`
 }
 
 // Kind is KindContainer.

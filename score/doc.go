@@ -6,7 +6,7 @@
 // checked against a schema, or made true; see packages fleet, schemas and
 // interpret for that.
 //
-// The package imports only the standard library. Its JSON is encoding/json/v2,
-// which Go 1.26 does not offer yet under that name; the module imported is its
-// mirror, and becomes an alias of it in Go 1.27.
+// The package imports the standard library, and a parser of cron expressions, which is
+// pure as well. Its JSON is encoding/json/v2, which Go 1.26 does not offer yet under
+// that name; the module imported is its mirror, and becomes an alias of it in Go 1.27.
 package score

@@ -15,7 +15,7 @@ func NewDraft[P any](name string, target Target) *Draft[P] {
 		APIVersion: APIVersion,
 		Kind:       ManifestKind,
 		Metadata:   Metadata{Name: name},
-		Spec:       ManifestSpec{Profile: profileName[P](), Target: target, Policy: Policy{Preset: Converge}},
+		Spec:       ManifestSpec{Profile: profileName[P](), Target: target},
 	}}
 }
 
@@ -28,11 +28,54 @@ type Ref[S Spec] struct{ id ID }
 // ID of the score.
 func (r Ref[S]) ID() ID { return r.id }
 
+// Policy says what a device may do by itself. Without it, the preset guarded counts.
+func (d *Draft[P]) Policy(p Policy) *Draft[P] {
+	d.m.Spec.Policy = p.clone()
+	return d
+}
+
+// AllowExperimental lets scores of experimental kinds in.
+func (d *Draft[P]) AllowExperimental() *Draft[P] {
+	d.m.Spec.AllowExperimental = true
+	return d
+}
+
 // After makes the score added last wait for others.
 func (d *Draft[P]) After(ids ...ID) *Draft[P] {
-	last := &d.m.Spec.Scores[len(d.m.Spec.Scores)-1]
+	last := d.last()
 	last.After = append(slices.Clone(last.After), ids...)
 	return d
+}
+
+// Restrict gives the score added last a policy of its own, which can only forbid what the policy of the manifest allows.
+func (d *Draft[P]) Restrict(p Policy) *Draft[P] {
+	d.last().Policy = new(p.clone())
+	return d
+}
+
+// Health says how to find out whether the score added last works.
+func (d *Draft[P]) Health(h Health) *Draft[P] {
+	d.last().Health = new(h.clone())
+	return d
+}
+
+// Engine says how the score added last is played.
+func (d *Draft[P]) Engine(e Engine) *Draft[P] {
+	d.last().Engine = new(e.clone())
+	return d
+}
+
+// Decommission says that what the score added last describes is to be removed, with its data.
+func (d *Draft[P]) Decommission() *Draft[P] {
+	d.last().Decommission = true
+	return d
+}
+
+func (d *Draft[P]) last() *Score {
+	if len(d.m.Spec.Scores) == 0 {
+		panic("score: the draft has no score yet that this could be said of")
+	}
+	return &d.m.Spec.Scores[len(d.m.Spec.Scores)-1]
 }
 
 // Compose adds scores made by build as the members of a composite: their ids get

@@ -23,15 +23,15 @@ const KindFile Kind = "file"
 // and left alone.
 type File struct {
 	// Path of the file: absolute and clean.
-	Path string `json:"path" jsonschema:"pattern=^/,maxLength=4095,example=/etc/motd"`
+	Path string `json:"path" effect:"remove" jsonschema:"pattern=^/,maxLength=4095,example=/etc/motd"`
 	// Content is the whole of the file, byte for byte.
-	Content string `json:"content"`
+	Content string `json:"content" effect:"mutate"`
 	// Mode is the permission bits as quoted octal text.
-	Mode Mode `json:"mode"`
+	Mode Mode `json:"mode" effect:"mutate"`
 	// Owner is the name or number of the user. If it is left out, the owner is not managed.
-	Owner string `json:"owner,omitempty"`
+	Owner string `json:"owner,omitempty" effect:"mutate"`
 	// Group is the name or number of the group. If it is left out, the group is not managed.
-	Group string `json:"group,omitempty"`
+	Group string `json:"group,omitempty" effect:"mutate"`
 }
 
 // Kind is KindFile.

@@ -16,7 +16,7 @@ const KindHostname Kind = "hostname"
 // Hostname is the static host name of the device.
 type Hostname struct {
 	// Name is one DNS label.
-	Name string `json:"name" jsonschema:"maxLength=63,pattern=^[a-z0-9]([a-z0-9-]*[a-z0-9])?$,example=kiosk-7"`
+	Name string `json:"name" effect:"mutate" jsonschema:"maxLength=63,pattern=^[a-z0-9]([a-z0-9-]*[a-z0-9])?$,example=kiosk-7"`
 }
 
 // Kind is KindHostname.

@@ -105,7 +105,7 @@ func TestDraftIsCopied(t *testing.T) {
 	if len(m.Spec.Scores) != 1 || len(m.Spec.Scores[0].After) != 0 {
 		t.Errorf("got %+v", m.Spec.Scores)
 	}
-	if m.Spec.Profile != "raspberry-pi" || m.Spec.Policy.Preset != score.Converge || m.APIVersion != score.APIVersion {
+	if m.Spec.Profile != "raspberry-pi" || m.Spec.Policy != (score.Policy{}) || m.APIVersion != score.APIVersion {
 		t.Errorf("got %+v", m)
 	}
 	defer func() {
@@ -114,6 +114,40 @@ func TestDraftIsCopied(t *testing.T) {
 		}
 	}()
 	score.NewDraft[struct{}]("m", score.Target{})
+}
+
+// TestDraftSaysEverything: whatever a manifest can say can be written in Go, of the score that was added last, and
+// nothing that was handed in is shared.
+func TestDraftSaysEverything(t *testing.T) {
+	d := score.NewDraft[score.PiZero]("m", score.Target{Device: "pi-7"})
+	policy := score.Policy{Preset: score.Converge, Brake: &score.Brake{MaxRemovals: new(1)}}
+	health := score.Health{Readiness: &score.Probe{TCP: &score.TCPProbe{Port: 80}}}
+	engine := score.Engine{Retries: new(2)}
+	d.Policy(policy).AllowExperimental()
+	score.AddFile(d, "gone", score.File{Path: "/etc/gone", Mode: 0o644})
+	d.Decommission()
+	score.AddService(d, "web", score.Service{Unit: "web.service", State: score.Running})
+	d.Restrict(policy).Health(health).Engine(engine)
+	want := score.ManifestSpec{
+		Profile: "pi-zero", Target: score.Target{Device: "pi-7"}, AllowExperimental: true,
+		Policy: score.Policy{Preset: score.Converge, Brake: &score.Brake{MaxRemovals: new(1)}},
+		Scores: []score.Score{
+			{ID: "gone", Decommission: true, Spec: score.File{Path: "/etc/gone", Mode: 0o644}},
+			{ID: "web", Policy: &score.Policy{Preset: score.Converge, Brake: &score.Brake{MaxRemovals: new(1)}},
+				Health: &score.Health{Readiness: &score.Probe{TCP: &score.TCPProbe{Port: 80}}}, Engine: &score.Engine{Retries: new(2)},
+				Spec: score.Service{Unit: "web.service", State: score.Running}},
+		},
+	}
+	*policy.Brake.MaxRemovals, health.Readiness.TCP.Port, *engine.Retries = 9, 9, 9
+	if got := d.Manifest().Spec; !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	defer func() {
+		if p := recover(); p != "score: the draft has no score yet that this could be said of" {
+			t.Errorf("got %v", p)
+		}
+	}()
+	score.NewDraft[score.PiZero]("m", score.Target{}).Engine(engine)
 }
 
 func TestProfiles(t *testing.T) {

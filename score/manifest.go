@@ -50,6 +50,8 @@ type ManifestSpec struct {
 	Target Target `json:"target"`
 	// Policy says what the device may do by itself. If it is left out, the preset guarded.
 	Policy Policy `json:"policy,omitzero"`
+	// AllowExperimental lets the manifest have scores of kinds that are marked experimental: they may change, or go.
+	AllowExperimental bool `json:"allowExperimental,omitzero"`
 	// Scores are the elements of desired state. Their order means nothing.
 	Scores []Score `json:"scores"`
 }
@@ -140,6 +142,7 @@ type AssignmentSpec struct {
 // Clone returns a copy of m that shares nothing mutable with it, except specs, which are values.
 func (m Manifest) Clone() Manifest {
 	m.Metadata.Labels = maps.Clone(m.Metadata.Labels)
+	m.Spec.Policy = m.Spec.Policy.clone()
 	m.Spec.Scores = slices.Clone(m.Spec.Scores)
 	for i := range m.Spec.Scores {
 		m.Spec.Scores[i] = m.Spec.Scores[i].clone()

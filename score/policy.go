@@ -1,5 +1,7 @@
 package score
 
+import "time"
+
 // A Policy is what the signature of a manifest lets a device do by itself. The preset fills in every field that is
 // left out. A score may have a policy of its own, and a device a ceiling: the most restrictive of the three counts.
 type Policy struct {
@@ -97,14 +99,6 @@ type Brake struct {
 	MaxFraction *float64 `json:"maxFraction,omitempty" jsonschema:"minimum=0,maximum=1"`
 }
 
-// A Window is a time that comes again and again.
-type Window struct {
-	// Cron says when the window opens: minute, hour, day of month, month and day of week, in the time zone of the device.
-	Cron string `json:"cron"`
-	// Duration is how long it stays open.
-	Duration Duration `json:"duration"`
-}
-
 func (p Policy) clone() Policy {
 	if p.Brake != nil {
 		p.Brake = &Brake{clonePointer(p.Brake.MaxRemovals), clonePointer(p.Brake.MaxFraction)}
@@ -120,4 +114,45 @@ func clonePointer[T any](p *T) *T {
 	return new(*p)
 }
 
-func (p Policy) check(r *Report) {}
+const defaultDeadline = Duration(10 * time.Minute)
+
+// check reports what is wrong with the policy of a manifest, or of a score.
+func (p Policy) check(r *Report, ofManifest bool) {
+	checkWord(r.At("preset"), "preset", p.Preset)
+	checkWord(r.At("onIntent"), "onIntent", p.OnIntent)
+	checkWord(r.At("onDrift"), "onDrift", p.OnDrift)
+	checkWord(r.At("onAbsent"), "onAbsent", p.OnAbsent)
+	checkWord(r.At("onDestroy"), "onDestroy", p.OnDestroy)
+	checkWord(r.At("onFailure"), "onFailure", p.OnFailure)
+	switch {
+	case p.Deadline < 0:
+		r.At("deadline").Errorf("deadline %s must be more than nothing", p.Deadline)
+	case p.Deadline > 0 && p.Deadline < Duration(time.Second):
+		r.At("deadline").Errorf("deadline %s is less than a second", p.Deadline)
+	case p.Deadline > 0 && ofManifest && p.OnFailure != FailureRollBack:
+		r.At("deadline").Warnf("deadline has no effect without onFailure: rollBack")
+	}
+	switch {
+	case p.Brake == nil:
+	case !ofManifest:
+		r.At("brake").Errorf("only the policy of a manifest has a brake: it counts the scores of a device")
+	default:
+		p.Brake.check(r.At("brake"))
+	}
+	if p.Window == nil {
+		return
+	}
+	p.Window.check(r.At("window"))
+	if open, d := p.Window.Duration, p.Filled().Deadline; p.OnFailure == FailureRollBack && open >= shortestWindow && d >= open {
+		r.At("window", "duration").Errorf("the window is open for %s, and a generation is rolled back after %s: that would wait for the next window; make the window longer, or the deadline shorter", open, d)
+	}
+}
+
+func (b Brake) check(r *Report) {
+	if b.MaxRemovals != nil && *b.MaxRemovals < 0 {
+		r.At("maxRemovals").Errorf("maxRemovals %d must be 0 or more", *b.MaxRemovals)
+	}
+	if f := b.MaxFraction; f != nil && !(*f >= 0 && *f <= 1) { // NaN is neither
+		r.At("maxFraction").Errorf("maxFraction %v must be from 0 to 1", *f)
+	}
+}

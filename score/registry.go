@@ -20,9 +20,20 @@ type Definition[S Spec] struct {
 	Doc string
 	// Needs lists the capabilities a device must have.
 	Needs []Capability
+	// Stability is Stable if it is left out.
+	Stability Stability
 	// Sample is a valid, realistic value.
 	Sample S
 }
+
+// Stability says what a kind promises.
+type Stability string
+
+// Stabilities.
+const (
+	Stable       Stability = "stable"       // it changes only in ways that old manifests do not notice
+	Experimental Stability = "experimental" // it may change or go; a manifest must say that it allows for that
+)
 
 // A KindInfo describes a registered kind to generators and tests.
 type KindInfo struct {
@@ -31,6 +42,11 @@ type KindInfo struct {
 	Needs  []Capability
 	Type   reflect.Type
 	Sample Spec
+	// Stability is never empty.
+	Stability Stability
+	// Effects is what changing a field does to a device at worst, by the name of the field: what its tag
+	// `effect:"…"` says, one of the effects of package interpret. A field without the tag counts as destroy.
+	Effects map[string]string
 
 	decode func(jsontext.Value) (Spec, error)
 }
@@ -48,7 +64,7 @@ func Register[S Spec](d Definition[S]) {
 		panic(fmt.Sprintf("score: kind %q is not plain data: %s", k, f))
 	}
 	required := requiredFields(reflect.TypeFor[S]())
-	registry[k] = KindInfo{k, d.Doc, d.Needs, reflect.TypeFor[S](), d.Sample, func(raw jsontext.Value) (Spec, error) {
+	registry[k] = KindInfo{k, d.Doc, d.Needs, reflect.TypeFor[S](), d.Sample, cmp.Or(d.Stability, Stable), effects(reflect.TypeFor[S]()), func(raw jsontext.Value) (Spec, error) {
 		var s S
 		err := Decode(raw, &s)
 		if err == nil && doubtful(raw, reflect.ValueOf(&s).Elem()) {
@@ -56,6 +72,15 @@ func Register[S Spec](d Definition[S]) {
 		}
 		return s, err
 	}}
+}
+
+func effects(t reflect.Type) map[string]string {
+	out := map[string]string{}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		out[cmp.Or(name, f.Name)] = cmp.Or(f.Tag.Get("effect"), "destroy")
+	}
+	return out
 }
 
 // Kinds lists the registered kinds, sorted by name.

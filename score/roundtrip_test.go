@@ -71,10 +71,15 @@ func (r values) fill(t *testing.T, v reflect.Value) {
 		v.SetInt(r.Int64N(1<<31) - 1<<30)
 	case reflect.Uint, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		v.SetUint(uint64(r.IntN(1 << 16)))
+	case reflect.Float64:
+		v.SetFloat(r.Float64())
 	case reflect.Pointer:
 		if r.IntN(2) == 0 {
 			v.Set(reflect.New(v.Type().Elem()))
 			r.fill(t, v.Elem())
+			if v.Elem().Kind() == reflect.Struct && v.Elem().IsZero() { // a part that says nothing is left out
+				v.SetZero()
+			}
 		}
 	case reflect.Slice:
 		if n := r.IntN(4); n > 0 { // an empty list is the same wish as none
@@ -133,6 +138,61 @@ func TestGeneratedValuesRoundTrip(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGeneratedPartsRoundTrip: the same for what a score says beside its spec, and for the policy of a manifest; and
+// a clone shares nothing with it (H06).
+func TestGeneratedPartsRoundTrip(t *testing.T) {
+	r := values{rand.New(rand.NewPCG(3, 5))}
+	seen := map[string]bool{}
+	for i := range 1000 {
+		var in score.Score
+		for _, part := range []any{&in.Policy, &in.Health, &in.Engine, &in.After, &in.Decommission} {
+			r.fill(t, reflect.ValueOf(part).Elem())
+		}
+		in.ID, in.Spec = score.ID(r.text()), score.Hostname{Name: "a"}
+		m := manifest(in)
+		r.fill(t, reflect.ValueOf(&m.Spec.Policy).Elem())
+		b, err := score.Encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range []string{`"decommission"`, `"maxFraction"`, `"cron"`, `"maxAge"`, `"url"`, `"port"`, `"retries"`, `"changes"`, `"successThreshold"`} {
+			seen[word] = seen[word] || strings.Contains(string(b), word)
+		}
+		var out score.Manifest
+		if err := score.Decode(b, &out); err != nil || !reflect.DeepEqual(m, out) {
+			t.Fatalf("value %d: got  %#v, %v\nwant %#v\nvia  %s", i, out, err, m, b)
+		}
+		c := m.Clone()
+		scribble(reflect.ValueOf(&c.Spec.Policy).Elem())
+		scribble(reflect.ValueOf(&c.Spec.Scores[0].Policy).Elem())
+		scribble(reflect.ValueOf(&c.Spec.Scores[0].Health).Elem())
+		scribble(reflect.ValueOf(&c.Spec.Scores[0].Engine).Elem())
+		if !reflect.DeepEqual(m, out) {
+			t.Fatalf("value %d: a clone shares something with %s", i, b)
+		}
+	}
+	for word, was := range seen {
+		if !was {
+			t.Errorf("no value had %s", word)
+		}
+	}
+}
+
+// scribble sets everything behind the pointers in v to zero.
+func scribble(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			scribble(v.Elem())
+			v.Elem().SetZero()
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			scribble(v.Field(i))
+		}
 	}
 }
 

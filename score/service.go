@@ -33,15 +33,15 @@ const (
 // state says something; what is left out is not managed.
 type Service struct {
 	// Unit is the full name of the unit, such as kiosk.service.
-	Unit string `json:"unit" jsonschema:"maxLength=255,example=kiosk.service"`
+	Unit string `json:"unit" effect:"remove" jsonschema:"maxLength=255,example=kiosk.service"`
 	// UnitFile is the whole text of the unit file. If it is left out, the unit comes with the system.
-	UnitFile string `json:"unitFile,omitempty"`
+	UnitFile string `json:"unitFile,omitempty" effect:"disrupt"`
 	// Enabled says whether the unit is started at boot.
-	Enabled *bool `json:"enabled,omitempty"`
+	Enabled *bool `json:"enabled,omitempty" effect:"mutate"`
 	// State says whether the unit runs now.
-	State RunState `json:"state,omitempty" jsonschema:"enum=running,enum=stopped"`
+	State RunState `json:"state,omitempty" effect:"disrupt" jsonschema:"enum=running,enum=stopped"`
 	// RestartOn lists scores whose change restarts the unit, once per pass, if it is to run.
-	RestartOn []ID `json:"restartOn,omitempty"`
+	RestartOn []ID `json:"restartOn,omitempty" effect:"disrupt"`
 }
 
 // Kind is KindService.
