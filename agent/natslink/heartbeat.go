@@ -87,7 +87,7 @@ func (l *Link) heartbeat(ctx context.Context, uptime time.Duration) (wire.Contro
 	}
 	m := nats.NewMsg(wire.HeartbeatSubject(l.o.Device))
 	m.Data = b
-	answer, err := l.request(ctx, m)
+	answer, err := l.request(ctx, m, min(l.o.tune.timeout, beatTimeout))
 	if err != nil {
 		return wire.ControlEnvelope{}, err
 	}
@@ -97,7 +97,7 @@ func (l *Link) heartbeat(ctx context.Context, uptime time.Duration) (wire.Contro
 		if r, ok := errors.AsType[*wire.Refusal](err); ok {
 			detail = r.Detail
 		}
-		l.refuse(CodeUntrustedBeat, "an answer to a heartbeat was refused: "+detail)
+		l.refuse(l.documents, CodeUntrustedBeat, "an answer to a heartbeat was refused: "+detail)
 		return wire.ControlEnvelope{}, err
 	}
 	return c, nil
@@ -128,8 +128,11 @@ func (l *Link) follow(c wire.ControlEnvelope) time.Duration {
 	l.mu.Lock()
 	if d := wire.PollBound.Clamp(c.Poll); d != l.poll {
 		l.poll = d
-		signal(l.pace)
+		for _, box := range l.mailboxes() {
+			signal(box.pace)
+		}
 	}
+	l.clock = told{c.Now, time.Now()}
 	l.blocked = c.Blocked
 	news := hint{true, c.Generation, hex.EncodeToString(c.Digest)}
 	was := l.hint
@@ -139,9 +142,10 @@ func (l *Link) follow(c wire.ControlEnvelope) time.Duration {
 	if p := l.h.Pulse(); news != was && (p.Generation != c.Generation || p.Digest != news.digest) && l.o.tune.has(onHeartbeat) {
 		// An older one is looked at too: that the fleet has forgotten the newest must be reported.
 		if c.Generation > 0 || p.Generation > 0 {
-			l.want(newer(c.Generation, p.Generation))
+			l.want(l.documents, newer(c.Generation, p.Generation))
 		}
 	}
+	l.heed(c)
 	if l.o.tune.heartbeat > 0 {
 		return l.o.tune.heartbeat
 	}

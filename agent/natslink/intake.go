@@ -4,18 +4,49 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/internal/wire"
 	"github.com/continuo-fleet/continuo/interpret"
 )
 
-// A need is a wish to fetch the document of the device.
+// A mailbox is one key of this device, and the door that everything under it comes through, whatever brought it: a push,
+// a (re)connection, the answer to a heartbeat, or a poll.
+type mailbox struct {
+	key wire.Key
+	// take gives the generation of a document that is genuine, else 0. An error means that the document is to be offered
+	// again. pushed is true of what was published just now.
+	take func(ctx context.Context, envelope []byte, pushed bool) (uint64, error)
+	none func(message string) // there is no document; may be nil
+
+	fetch chan struct{} // there is a need to fetch
+	pace  chan struct{} // the time between polls is another
+
+	intake sync.Mutex // one document at a time
+	last   seen
+
+	// guarded by the mutex of the link
+	need    need
+	refused map[interpret.Code]bool
+}
+
+// seen is the last document that was accepted, as it came.
+type seen struct {
+	sum        [sha256.Size]byte
+	generation uint64
+}
+
+func newMailbox(k wire.Key, take func(context.Context, []byte, bool) (uint64, error), none func(string)) *mailbox {
+	return &mailbox{key: k, take: take, none: none, fetch: make(chan struct{}, 1), pace: make(chan struct{}, 1), refused: map[interpret.Code]bool{}}
+}
+
+func (l *Link) mailboxes() []*mailbox { return []*mailbox{l.documents, l.operations} }
+
+// A need is a wish to fetch a document.
 type need struct {
 	any     bool
 	minimum uint64 // an older generation comes from a replica that is behind
@@ -27,16 +58,23 @@ const (
 	maxRetry = 30 * time.Second
 )
 
-// want makes the fetch loop look at once.
-func (l *Link) want(minimum uint64) {
+// want makes the fetch loop of a mailbox look at once.
+func (l *Link) want(box *mailbox, minimum uint64) {
 	l.mu.Lock()
-	l.need = need{true, max(l.need.minimum, minimum)}
+	box.need = need{true, max(box.need.minimum, minimum)}
 	l.mu.Unlock()
-	signal(l.fetch)
+	signal(box.fetch)
+}
+
+// wantAll makes every fetch loop look at once.
+func (l *Link) wantAll() {
+	for _, box := range l.mailboxes() {
+		l.want(box, 0)
+	}
 }
 
 // pushed takes a document that was published just now.
-func (l *Link) pushed(m *nats.Msg) {
+func (l *Link) pushed(ctx context.Context, box *mailbox, m *nats.Msg) {
 	if !l.o.tune.has(onPush) {
 		return
 	}
@@ -45,16 +83,16 @@ func (l *Link) pushed(m *nats.Msg) {
 		return
 	}
 	if a.Deleted || len(m.Data) == 0 {
-		l.want(0) // to be sure
+		l.want(box, 0) // to be sure
 		return
 	}
-	if _, err := l.take(m.Data); err != nil {
-		l.want(a.Generation)
+	if _, err := box.take(ctx, m.Data, true); err != nil {
+		l.want(box, a.Generation)
 	}
 }
 
 // fetchLoop fetches when there is a need, until it is met.
-func (l *Link) fetchLoop(ctx context.Context) {
+func (l *Link) fetchLoop(ctx context.Context, box *mailbox) {
 	poll := time.NewTimer(l.untilPoll())
 	defer poll.Stop()
 	retry := time.NewTimer(0)
@@ -65,10 +103,10 @@ func (l *Link) fetchLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.fetch:
+		case <-box.fetch:
 			wait = minRetry
 		case <-retry.C:
-		case <-l.pace:
+		case <-box.pace:
 			poll.Reset(l.untilPoll())
 			continue
 		case <-poll.C:
@@ -77,20 +115,20 @@ func (l *Link) fetchLoop(ctx context.Context) {
 				continue
 			}
 			l.mu.Lock()
-			l.need.any = true
+			box.need.any = true
 			l.mu.Unlock()
 			signal(l.check)
 		}
 		l.mu.Lock()
-		n := l.need
-		l.need = need{}
+		n := box.need
+		box.need = need{}
 		l.mu.Unlock()
-		if !n.any || l.fetched(ctx, n.minimum) {
+		if !n.any || l.fetched(ctx, box, n.minimum) {
 			retry.Stop()
 			continue
 		}
 		l.mu.Lock()
-		l.need = need{true, max(l.need.minimum, n.minimum)}
+		box.need = need{true, max(box.need.minimum, n.minimum)}
 		l.mu.Unlock()
 		retry.Reset(wait/2 + rand.N(wait))
 		wait = min(2*wait, maxRetry)
@@ -108,90 +146,42 @@ func (l *Link) untilPoll() time.Duration {
 }
 
 // fetched fetches the document once, and reports whether that is enough.
-func (l *Link) fetched(ctx context.Context, minimum uint64) bool {
-	m, err := l.request(ctx, nats.NewMsg(wire.FetchSubject(wire.DeviceKey(l.o.Device))))
+func (l *Link) fetched(ctx context.Context, box *mailbox, minimum uint64) bool {
+	none := func(message string) {
+		if box.none != nil {
+			box.none(message)
+		}
+	}
+	m, err := l.request(ctx, nats.NewMsg(wire.FetchSubject(box.key)), fetchTimeout)
 	switch {
 	case errors.Is(err, errOffline):
 		return true // the connection will ask again
 	case errors.Is(err, nats.ErrNoResponders):
-		l.none("the fleet has no store of documents; its operator creates it with: continuo setup")
+		none("the fleet has no store of documents; its operator creates it with: continuo setup")
 		return false
 	case err != nil:
 		return false
 	}
 	switch status := m.Header.Get("Status"); {
 	case status == "404" || wire.Deleted(m.Header):
-		l.none("nothing is published for this device any more; what was accepted last stays in force")
+		none("nothing is published for this device any more; what was accepted last stays in force")
 		return minimum == 0
 	case status != "":
 		return false
 	}
-	generation, err := l.take(m.Data)
+	generation, err := box.take(ctx, m.Data, false)
 	if err != nil {
 		return false
 	}
 	return generation == 0 || generation >= minimum
 }
 
-// none notes that there is no document. That is news only if there was one, and never means that anything is to be
-// removed.
-func (l *Link) none(message string) {
-	if l.h.Pulse().Generation == 0 {
-		return
-	}
-	l.mu.Lock()
-	l.missing = true
-	l.mu.Unlock()
-	l.problem(CodeNoDesired, message)
-}
-
-// take is where every document comes in, whatever brought it. It gives the generation of a document that is genuine,
-// else 0. The error is about the books of the device; the document can be offered again.
-func (l *Link) take(envelope []byte) (uint64, error) {
-	l.intake.Lock()
-	defer l.intake.Unlock()
-	sum := sha256.Sum256(envelope)
-	if l.last.generation > 0 && l.last.sum == sum {
-		l.found()
-		return l.last.generation, nil
-	}
-	in, err := open(envelope, l.o.Device, l.o.Keys, l.o.Clock())
-	if err == nil {
-		err = l.h.Offer(in)
-	}
-	if r, ok := errors.AsType[*agent.Refusal](err); ok {
-		l.refuse(r.Code, r.Message)
-		return in.Generation, nil
-	}
-	if err != nil {
-		l.problem(agent.CodeStore, fmt.Sprintf("generation %d could not be kept: %v", in.Generation, err))
-		return 0, err
-	}
-	l.last = seen{sum, in.Generation}
-	l.mu.Lock()
-	clear(l.refused)
-	l.mu.Unlock()
-	l.found()
-	return in.Generation, nil
-}
-
-// found takes back that there is no document.
-func (l *Link) found() {
-	l.mu.Lock()
-	was := l.missing
-	l.missing = false
-	l.mu.Unlock()
-	if was {
-		l.h.Resolved(CodeNoDesired)
-	}
-}
-
 // refuse reports what was not accepted. One report for each code is enough until something is accepted: whoever sends
 // rubbish must not fill the status with it.
-func (l *Link) refuse(code interpret.Code, message string) {
+func (l *Link) refuse(box *mailbox, code interpret.Code, message string) {
 	l.mu.Lock()
-	known := l.refused[code]
-	l.refused[code] = true
+	known := box.refused[code]
+	box.refused[code] = true
 	l.mu.Unlock()
 	if !known {
 		l.problem(code, message)

@@ -2,7 +2,6 @@ package natslink
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -30,29 +29,27 @@ type Link struct {
 	spread *spread
 	h      agent.Handler // set by Run
 
-	fetch chan struct{} // there is a need to fetch
+	documents, operations *mailbox
+
 	beat  chan struct{} // send a heartbeat now
 	check chan struct{} // look whether the last report is still stored
-	pace  chan struct{} // the time between polls is another
 
 	mu       sync.Mutex
 	nc       *nats.Conn    // nil while there is no connection
 	online   chan struct{} // closed while there is one
 	waiting  map[string]context.CancelCauseFunc
 	denied   map[string]bool // subjects that the server did not allow
-	need     need
-	hint     hint // what the control side said last, as far as it was followed up
+	hint     hint            // what the control side said last, as far as it was followed up
+	called   call            // the same, of operations
+	clock    told
 	poll     time.Duration
 	missing  bool // no desired state was found where there was one
-	refused  map[interpret.Code]bool
 	blocked  bool
 	imposter bool // another agent reports as this device
 	failing  bool // an attempt to connect has failed since there was a connection
 
-	intake sync.Mutex // one document at a time
-	last   seen
-
-	report reporter
+	report  reporter
+	sending sync.Mutex // one receipt at a time
 }
 
 // New returns a link that connects when it is run.
@@ -67,10 +64,12 @@ func New(o Options) (*Link, error) {
 	one := func() chan struct{} { return make(chan struct{}, 1) }
 	l := &Link{
 		o: o, opts: opts, spread: newSpread(o),
-		fetch: one(), beat: one(), check: one(), pace: one(),
+		beat: one(), check: one(),
 		online: make(chan struct{}), waiting: map[string]context.CancelCauseFunc{}, denied: map[string]bool{},
-		poll: wire.PollBound.Default, refused: map[interpret.Code]bool{},
+		poll: wire.PollBound.Default,
 	}
+	l.documents = newMailbox(wire.DeviceKey(o.Device), l.take, l.none)
+	l.operations = newMailbox(wire.ApprovalKey(o.Device), l.takeOperation, nil)
 	return l, nil
 }
 
@@ -79,7 +78,8 @@ func (l *Link) Run(ctx context.Context, h agent.Handler) {
 	l.h = h
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { l.fetchLoop(ctx) })
+	wg.Go(func() { l.fetchLoop(ctx, l.documents) })
+	wg.Go(func() { l.fetchLoop(ctx, l.operations) })
 	wg.Go(func() { l.beatLoop(ctx) })
 	wg.Go(func() { l.checkLoop(ctx) })
 	for wait := l.spread.first(); sleep(ctx, wait); wait = l.spread.delay() {
@@ -121,13 +121,15 @@ func (l *Link) session(ctx context.Context) {
 		l.notConnected(err)
 		return
 	}
-	// The subscription comes before the first fetch, so that nothing is missed between the two.
-	sub, err := nc.Subscribe(wire.ConfigSubject(wire.DeviceKey(l.o.Device)), l.pushed)
-	if err == nil {
-		err = sub.SetPendingLimits(-1, pendingLimit)
-	}
-	if err != nil {
-		l.problem(CodeLink, fmt.Sprintf("cannot subscribe to documents: %v", err))
+	// The subscriptions come before the first fetch, so that nothing is missed between the two.
+	for _, box := range l.mailboxes() {
+		sub, err := nc.Subscribe(wire.ConfigSubject(box.key), func(m *nats.Msg) { l.pushed(ctx, box, m) })
+		if err == nil {
+			err = sub.SetPendingLimits(-1, pendingLimit)
+		}
+		if err != nil {
+			l.problem(CodeLink, fmt.Sprintf("cannot subscribe to documents: %v", err))
+		}
 	}
 	close(ready)
 	select {
@@ -145,12 +147,12 @@ func (l *Link) connected(nc *nats.Conn) {
 	if l.nc == nil {
 		close(l.online)
 	}
-	l.nc, l.hint, l.failing = nc, hint{}, false
+	l.nc, l.hint, l.called, l.failing = nc, hint{}, call{}, false
 	l.mu.Unlock()
 	l.notice(nil)
 	l.h.Resolved(CodeLink)
 	if l.o.tune.has(onConnect) {
-		l.want(0)
+		l.wantAll()
 	}
 	signal(l.beat)
 	signal(l.check)
@@ -228,7 +230,7 @@ var violation = regexp.MustCompile(`(?i)permissions violation for (publish|subsc
 func (l *Link) failed(err error) {
 	switch m := violation.FindStringSubmatch(err.Error()); {
 	case errors.Is(err, nats.ErrSlowConsumer):
-		l.want(0) // what was pushed may be lost
+		l.wantAll() // what was pushed may be lost
 	case errors.Is(err, nats.ErrPermissionViolation) && m != nil:
 		subject, verb := m[2], "publish to"
 		if strings.EqualFold(m[1], "subscription") {
@@ -250,9 +252,9 @@ func (l *Link) failed(err error) {
 
 var errOffline = errors.New("not connected")
 
-// request asks for one answer. While it waits, nobody else may ask on the same subject.
-func (l *Link) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-	ctx, stop := context.WithTimeout(ctx, l.o.tune.timeout)
+// request asks for one answer, and waits no longer than given. While it waits, nobody else may ask on the same subject.
+func (l *Link) request(ctx context.Context, m *nats.Msg, within time.Duration) (*nats.Msg, error) {
+	ctx, stop := context.WithTimeout(ctx, within)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -291,10 +293,4 @@ func signal(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// seen is the last document that was accepted, as it came.
-type seen struct {
-	sum        [sha256.Size]byte
-	generation uint64
 }

@@ -229,7 +229,14 @@ func TestControlEnvelope(t *testing.T) {
 	next <- wire.ControlEnvelope{}
 	h.until(t, "not blocked", func() bool { return !h.control.Blocked })
 	for seconds, want := range map[uint32]time.Duration{0: 30 * time.Second, 1: 5 * time.Second, 40: 40 * time.Second, 1 << 30: time.Hour} {
-		if got := (&Link{spread: newSpread(Options{}), h: newHandler(), o: Options{}}).follow(wire.ControlEnvelope{Interval: seconds}); got != want {
+		o := r.options()
+		o.tune.heartbeat = 0
+		l, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.h = newHandler()
+		if got := l.follow(wire.ControlEnvelope{Interval: seconds}); got != want {
 			t.Errorf("interval %d gives %s", seconds, got)
 		}
 	}

@@ -23,7 +23,7 @@ func Opener(d wire.Device, keys wire.KeySet) agent.Open {
 func open(envelope []byte, d wire.Device, keys wire.KeySet, now time.Time) (agent.Intent, error) {
 	v, err := wire.Verify(envelope, keys, wire.Expect{Kind: wire.KindDevice, Audience: d.String(), Now: now})
 	if err != nil {
-		return agent.Intent{}, refusal(err)
+		return agent.Intent{}, refusalOf("a document", err)
 	}
 	st := v.Statement
 	unsupported := func(format string, args ...any) (agent.Intent, error) {
@@ -37,7 +37,7 @@ func open(envelope []byte, d wire.Device, keys wire.KeySet, now time.Time) (agen
 	}
 	payload, err := v.Open()
 	if err != nil {
-		return agent.Intent{}, refusal(err)
+		return agent.Intent{}, refusalOf("a document", err)
 	}
 	// The version comes first: what a later version added is no damage.
 	var version struct {
@@ -62,10 +62,10 @@ func open(envelope []byte, d wire.Device, keys wire.KeySet, now time.Time) (agen
 	return in, nil
 }
 
-// refusal turns what the wire refused into what the agent reports.
-func refusal(err error) *agent.Refusal {
+// refusalOf turns what the wire refused into what the agent reports.
+func refusalOf(what string, err error) *agent.Refusal {
 	if r, ok := errors.AsType[*wire.Refusal](err); ok {
-		return &agent.Refusal{Code: interpret.Code(r.Code), Message: "a document was refused: " + r.Detail}
+		return &agent.Refusal{Code: interpret.Code(r.Code), Message: what + " was refused: " + r.Detail}
 	}
-	return &agent.Refusal{Code: CodeMalformed, Message: "a document was refused: " + err.Error()}
+	return &agent.Refusal{Code: CodeMalformed, Message: what + " was refused: " + err.Error()}
 }

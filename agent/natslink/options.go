@@ -34,6 +34,9 @@ type Options struct {
 
 	Keys        wire.KeySet // who may sign documents for this device
 	ControlKeys wire.KeySet // who may sign answers to heartbeats
+	// ApprovalKeys are who may sign operations, for [wire.KindApproval]. The zero value trusts nobody, and every
+	// operation is refused.
+	ApprovalKeys wire.KeySet
 
 	Version, Build string // of the agent
 	BootID         string // changes when the machine boots
@@ -47,8 +50,8 @@ type Options struct {
 	// be nil.
 	Notice func(error)
 
-	// Clock tells the time when it can be trusted, and else the zero time: then no document is refused for its age.
-	// nil never tells.
+	// Clock tells the time when it can be trusted, and else the zero time: then no document is refused for its age, and
+	// an operation waits until a control service has told the time. nil never tells.
 	Clock func() time.Time
 
 	// atOnce connects without waiting. Only a device that is alone may, one whose servers are all on its own machine: a
@@ -76,7 +79,15 @@ const (
 
 func (t tuning) has(tr trigger) bool { return t.off&tr == 0 }
 
-const connectTimeout = 10 * time.Second
+const (
+	connectTimeout = 10 * time.Second // of an answer to anything small, too
+	// beatTimeout is less than the shortest period: heartbeats keep their pace behind whatever else the line carries.
+	beatTimeout = 9 * time.Second / 2
+	// fetchTimeout lets the largest document come at 6 kB/s. To ask again while it is on its way puts the same once
+	// more behind it, and again, and none of them is waited for to its end. It is less than the watchdog of the
+	// shortest period.
+	fetchTimeout = 45 * time.Second
+)
 
 // check completes o, or says what is missing.
 func (o *Options) check() error {
@@ -236,4 +247,5 @@ const (
 	CodeUnsupported   = "unsupported"       // the document is signed, and this build cannot read it
 	CodeMalformed     = "malformed"         // the document is signed, and contradicts itself
 	CodeUntrustedBeat = "untrusted_control" // an answer to a heartbeat was refused
+	CodeNoTime        = "no_time"           // an operation waits until the time is known
 )

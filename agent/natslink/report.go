@@ -118,7 +118,7 @@ func (l *Link) write(ctx context.Context) (revision uint64, err error) {
 	m := nats.NewMsg(wire.StatusSubject(l.o.Device))
 	m.Header.Set(nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(r.revision, 10))
 	m.Data = r.body
-	answer, err := l.request(ctx, m)
+	answer, err := l.request(ctx, m, l.o.tune.timeout)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return 0, errNoStore
@@ -127,24 +127,16 @@ func (l *Link) write(ctx context.Context) (revision uint64, err error) {
 	case err != nil:
 		return 0, fmt.Errorf("cannot report: %w", err)
 	}
-	var ack struct {
-		Sequence uint64 `json:"seq"`
-		Error    *struct {
-			Code        int    `json:"err_code"`
-			Description string `json:"description"`
-		} `json:"error"`
-	}
-	switch err := json.Unmarshal(answer.Data, &ack); {
+	switch ack, err := readAck(answer.Data); {
 	case err != nil:
-		return 0, fmt.Errorf("cannot report: %w", errUnsure)
-	case ack.Error == nil && ack.Sequence > 0:
+		return 0, fmt.Errorf("cannot report: %w", err)
+	case ack.Error == nil:
 		return ack.Sequence, nil
-	case ack.Error != nil && wire.WrongLast(ack.Error.Code):
+	case wire.WrongLast(ack.Error.Code):
 		return 0, fmt.Errorf("cannot report: %s: %w", ack.Error.Description, errUnsure)
-	case ack.Error != nil:
+	default:
 		return 0, fmt.Errorf("cannot report: %s (%d)", ack.Error.Description, ack.Error.Code)
 	}
-	return 0, fmt.Errorf("cannot report: %w", errUnsure)
 }
 
 // readBack learns the revision of what is stored, and tells whether it is the last report already.
@@ -154,7 +146,7 @@ func (l *Link) write(ctx context.Context) (revision uint64, err error) {
 // ended and writes nothing any more.
 func (l *Link) readBack(ctx context.Context) (stored bool, err error) {
 	r := &l.report
-	answer, err := l.request(ctx, nats.NewMsg(wire.StatusFetchSubject(l.o.Device)))
+	answer, err := l.request(ctx, nats.NewMsg(wire.StatusFetchSubject(l.o.Device)), l.o.tune.timeout)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return false, errNoStore
