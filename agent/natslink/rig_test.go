@@ -398,6 +398,7 @@ type proxy struct {
 	trap     string // once a client has sent this, the proxy is deaf
 	sprung   chan struct{}
 	down     bool
+	rate     int // bytes a second of what the server says; 0: as fast as they come
 }
 
 func newProxy(t *testing.T, server string) *proxy {
@@ -444,7 +445,11 @@ func (p *proxy) carry(client net.Conn) {
 		}
 		return true
 	})
-	go p.copy(client, server, func([]byte) bool { return !p.deaf })
+	var slow net.Conn = client
+	if p.rate > 0 {
+		slow = slowConn{client, p.rate}
+	}
+	go p.copy(slow, server, func([]byte) bool { return !p.deaf })
 }
 
 func (p *proxy) copy(to, from net.Conn, pass func([]byte) bool) {
