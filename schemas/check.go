@@ -98,7 +98,11 @@ func (s schema) report(d *source.Document, leaf *jsonschema.ValidationError) {
 	case "maxLength":
 		d.Report(path, score.Error, "text is longer than %v characters", rule["maxLength"])
 	case "minimum":
-		d.Report(path, score.Error, "number is less than %v", rule["minimum"])
+		least, _ := rule["minimum"].(float64)
+		d.TooSmall(path, least)
+	case "maximum":
+		most, _ := rule["maximum"].(float64)
+		d.TooLarge(path, most)
 	case "format":
 		d.Report(path, score.Error, "text is no %s", text(rule["format"]))
 	case "additionalProperties", "required":

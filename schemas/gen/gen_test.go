@@ -80,7 +80,10 @@ func TestClosedTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for typ, words := range closed {
-		if typ.Name() == "Effect" && !slices.Equal(words, []string{"create", "mutate", "disrupt", "remove", "destroy"}) {
+		if typ.Name() == "Effect" && !slices.Equal(words, append([]string{"none"}, effects...)) {
+			t.Errorf("%s is %v", typ, words)
+		}
+		if typ.Name() == "Verb" && !slices.Contains(words, "pass") {
 			t.Errorf("%s is %v", typ, words)
 		}
 		if len(words) < 2 {
@@ -89,6 +92,30 @@ func TestClosedTypes(t *testing.T) {
 	}
 	if _, err := closedTypes("../../score"); err == nil {
 		t.Error("a folder without the constants gives no error")
+	}
+}
+
+// TestEffectIsDeclared: a field of a kind that does not say what changing it does is not published (X106).
+func TestEffectIsDeclared(t *testing.T) {
+	for _, k := range score.Kinds() {
+		if err := addEffects(k, &jsonschema.Schema{Properties: jsonschema.NewProperties()}); err != nil {
+			t.Error(err)
+		}
+	}
+	type Silent struct {
+		Name string `json:"name" effect:"mutate"`
+		Size string `json:"size"`
+	}
+	type Wrong struct {
+		Name string `json:"name" effect:"reformat"`
+	}
+	for _, tt := range []struct {
+		typ  reflect.Type
+		want string
+	}{{reflect.TypeFor[Silent](), `Silent.Size has the effect ""`}, {reflect.TypeFor[Wrong](), `Wrong.Name has the effect "reformat"`}} {
+		if err := addEffects(score.KindInfo{Type: tt.typ}, &jsonschema.Schema{Properties: jsonschema.NewProperties()}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("got %v, want %s", err, tt.want)
+		}
 	}
 }
 

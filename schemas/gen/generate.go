@@ -44,6 +44,9 @@ func Generate() (map[string][]byte, error) {
 		{"manifest", g.manifest},
 		{"assignment", g.assignment},
 		{"status", g.status},
+		{"plan", func() (*jsonschema.Schema, error) { return g.reflect(interpret.Plan{}), nil }},
+		{"operation", func() (*jsonschema.Schema, error) { return g.reflect(interpret.Operation{}), nil }},
+		{"receipt", func() (*jsonschema.Schema, error) { return g.reflect(interpret.Receipt{}), nil }},
 		{"heartbeat", func() (*jsonschema.Schema, error) { return g.protocol(wire.Heartbeat{}) }},
 		{"envelope", func() (*jsonschema.Schema, error) { return g.protocol(wire.ControlEnvelope{}) }},
 		{"announcement", g.announcement},
@@ -90,7 +93,9 @@ func (g generator) reflect(v any) *jsonschema.Schema {
 // manifest is what authors write.
 func (g generator) manifest() (*jsonschema.Schema, error) {
 	s := g.reflect(score.Manifest{})
-	g.addScores(s)
+	if err := g.addScores(s); err != nil {
+		return nil, err
+	}
 	d := score.NewDraft[score.RaspberryPi]("welcome", score.Target{Device: "pi-7"})
 	score.AddFile(d, "motd", score.File{Path: "/etc/motd", Content: "Welcome.\n", Mode: 0o644})
 	example, err := raw(d.Manifest())
@@ -101,50 +106,7 @@ func (g generator) manifest() (*jsonschema.Schema, error) {
 // assignment is what a device is given.
 func (g generator) assignment() (*jsonschema.Schema, error) {
 	s := g.reflect(score.Assignment{})
-	g.addScores(s)
-	return s, nil
-}
-
-// addScores defines Score: the kind chooses the spec by if and then, so that a mistake in
-// a spec is told as a mistake in a spec of that kind, and once.
-func (g generator) addScores(root *jsonschema.Schema) {
-	var kinds []any
-	var dispatch []*jsonschema.Schema
-	for _, k := range score.Kinds() {
-		kinds = append(kinds, string(k.Kind))
-		r := g.reflector()
-		r.ExpandedStruct = false
-		for name, d := range r.ReflectFromType(k.Type).Definitions {
-			root.Definitions[name] = d
-		}
-		spec := root.Definitions[definitionName(k.Type)]
-		sample, err := raw(k.Sample)
-		if err != nil {
-			panic(fmt.Sprintf("gen: kind %q: %v", k.Kind, err))
-		}
-		spec.Title, spec.Examples = string(k.Kind), []any{sample}
-		dispatch = append(dispatch, when(k.Kind, "spec", definitionName(k.Type)))
-	}
-	id := g.mapped(reflect.TypeFor[score.ID]())
-	properties := jsonschema.NewProperties()
-	for _, p := range []struct {
-		name string
-		s    *jsonschema.Schema
-		doc  string
-	}{
-		{"kind", &jsonschema.Schema{Type: "string", Enum: kinds}, "Kind of the thing that must be true."},
-		{"id", id, "ID names the score inside its manifest, and stays the same from generation to generation."},
-		{"after", &jsonschema.Schema{Type: "array", Items: id}, "After lists scores that must have converged first. The order in the document means nothing."},
-		{"spec", &jsonschema.Schema{Type: "object"}, "Spec is what must be true, in the words of the kind."},
-	} {
-		s := *p.s
-		s.Description = p.doc
-		properties.Set(p.name, &s)
-	}
-	root.Definitions["Score"] = &jsonschema.Schema{
-		Type: "object", Description: g.comments[module+"/score.Score"], Properties: properties,
-		Required: []string{"kind", "id", "spec"}, AdditionalProperties: jsonschema.FalseSchema, AllOf: dispatch,
-	}
+	return s, g.addScores(s)
 }
 
 // status is what a device reports: the state of a score is typed by its kind. A kind that

@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,7 +83,10 @@ func amend(name string, s *jsonschema.Schema) {
 	named := func(example string) func(*jsonschema.Schema) {
 		return func(p *jsonschema.Schema) { p.Pattern, p.Examples = score.NamePattern, []any{example} }
 	}
-	kinds := map[string]string{"Manifest": score.ManifestKind, "Assignment": score.AssignmentKind, "DeviceStatus": interpret.StatusKind}
+	kinds := map[string]string{
+		"Manifest": score.ManifestKind, "Assignment": score.AssignmentKind, "DeviceStatus": interpret.StatusKind,
+		"Plan": interpret.PlanKind, "Operation": interpret.OperationKind, "Receipt": interpret.ReceiptKind,
+	}
 	if kind, ok := kinds[name]; ok {
 		property("apiVersion", is(score.APIVersion))
 		property("kind", is(kind))
@@ -92,6 +96,13 @@ func amend(name string, s *jsonschema.Schema) {
 		property("name", named("kiosk"))
 	case "Target":
 		property("device", named("pi-7"))
+	case "Operation":
+		property("device", named("pi-7"))
+		property("verb", func(p *jsonschema.Schema) {
+			p.Enum = slices.DeleteFunc(slices.Clone(p.Enum), func(w any) bool { return w == string(interpret.VerbPass) })
+		})
+	case "Engine":
+		property("group", func(p *jsonschema.Schema) { p.Pattern = score.NamePattern })
 	case "ManifestSpec":
 		property("profile", func(p *jsonschema.Schema) {
 			for _, name := range score.Profiles() {
@@ -107,7 +118,9 @@ func closedTypes(dir string) (map[reflect.Type][]string, error) {
 	byName := map[string]reflect.Type{}
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[interpret.Outcome](), reflect.TypeFor[interpret.State](), reflect.TypeFor[interpret.Phase](),
-		reflect.TypeFor[interpret.Cause](), reflect.TypeFor[interpret.Effect](),
+		reflect.TypeFor[interpret.Cause](), reflect.TypeFor[interpret.Effect](), reflect.TypeFor[interpret.ActionVerb](),
+		reflect.TypeFor[interpret.Provenance](), reflect.TypeFor[interpret.Decision](), reflect.TypeFor[interpret.Verb](),
+		reflect.TypeFor[interpret.Result](),
 	} {
 		byName[t.Name()] = t
 	}

@@ -30,12 +30,13 @@ const (
 	Array   = "array"
 	String  = "string"
 	Integer = "integer"
+	Number  = "number"
 	Boolean = "boolean"
 )
 
 var wanted = map[string]string{
 	Object: "a mapping is wanted", Array: "a list is wanted", String: "text is wanted",
-	Integer: "a whole number is wanted", "number": "a number is wanted", Boolean: "true or false is wanted",
+	Integer: "a whole number is wanted", Number: "a number is wanted", Boolean: "true or false is wanted",
 }
 
 // WrongType reports that the value at path is not of the type want, which is one of JSON
@@ -58,6 +59,16 @@ func (d *Document) WrongType(path, want, pattern string) {
 	d.Report(path, score.Error, "found %s where %s%s", found, wanted[want], advice(at, want, pattern))
 }
 
+// TooSmall reports that the number at path is less than least.
+func (d *Document) TooSmall(path string, least float64) {
+	d.Report(path, score.Error, "number is less than %v", least)
+}
+
+// TooLarge reports that the number at path is more than most.
+func (d *Document) TooLarge(path string, most float64) {
+	d.Report(path, score.Error, "number is more than %v", most)
+}
+
 // advice says how to write what is wanted.
 func advice(at *node, want, pattern string) string {
 	scalar := at.kind == number || at.kind == boolean
@@ -71,8 +82,8 @@ func advice(at *node, want, pattern string) string {
 		return fmt.Sprintf(": put it in quotes, %q", at.text)
 	case want == Array && at.kind != object:
 		return ": put it in brackets, or on a line of its own behind '- '"
-	case (want == Boolean || want == Integer) && at.kind == text:
-		if k, _, what := resolve(at.string()); what == "" && (want == Boolean && k == boolean || want == Integer && k == number) {
+	case (want == Boolean || want == Integer || want == Number) && at.kind == text:
+		if k, _, what := resolve(at.string()); what == "" && (want == Boolean && k == boolean || want != Boolean && k == number) {
 			return ": leave out the quotes"
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // two together.
 func (d *Document) checkShape(v any) {
 	s := shaper{d, map[reflect.Type]fields{}}
-	s.check(d.root, "", reflect.TypeOf(v).Elem(), nil)
+	s.check(d.root, "", reflect.TypeOf(v).Elem(), field{})
 }
 
 type shaper struct {
@@ -31,7 +31,7 @@ var textTypes = map[reflect.Type]string{
 	reflect.TypeFor[score.Volume]():   score.VolumePattern,
 }
 
-func (s shaper) check(n *node, path string, t reflect.Type, words []string) {
+func (s shaper) check(n *node, path string, t reflect.Type, f field) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -43,18 +43,21 @@ func (s shaper) check(n *node, path string, t reflect.Type, words []string) {
 		s.d.WrongType(path, want, textTypes[t])
 		return
 	}
+	if kind == number {
+		s.bounds(n, path, f)
+	}
 	switch {
-	case want == String && len(words) > 0 && !slices.Contains(words, n.string()):
-		s.d.NotOneOf(path, words)
+	case want == String && len(f.words) > 0 && !slices.Contains(f.words, n.string()):
+		s.d.NotOneOf(path, f.words)
 	case t == reflect.TypeFor[score.Score]():
 		s.score(n, path)
 	case kind == list:
 		for i, v := range n.items {
-			s.check(v, path+"/"+strconv.Itoa(i), t.Elem(), nil)
+			s.check(v, path+"/"+strconv.Itoa(i), t.Elem(), field{})
 		}
 	case t.Kind() == reflect.Map:
 		for i, k := range n.keys {
-			s.check(n.items[i], path+"/"+escape(k.name), t.Elem(), nil)
+			s.check(n.items[i], path+"/"+escape(k.name), t.Elem(), field{})
 		}
 	case kind == object:
 		fields, ok := s.known[t]
@@ -65,31 +68,48 @@ func (s shaper) check(n *node, path string, t reflect.Type, words []string) {
 		s.d.Fields(path, fields.known, fields.required)
 		for i, k := range n.keys {
 			if f, ok := fields.byName[k.name]; ok {
-				s.check(n.items[i], path+"/"+escape(k.name), f.t, f.words)
+				s.check(n.items[i], path+"/"+escape(k.name), f.t, f)
 			}
 		}
 	}
 }
 
+// bounds stands in for what the schema says of numbers; decoding says the rest.
+func (s shaper) bounds(n *node, path string, f field) {
+	v, err := strconv.ParseFloat(n.text, 64)
+	if err != nil {
+		return
+	}
+	if f.least != nil && v < *f.least {
+		s.d.TooSmall(path, *f.least)
+	}
+	if f.most != nil && v > *f.most {
+		s.d.TooLarge(path, *f.most)
+	}
+}
+
+// scoreFields are the fields of a score besides its spec.
+var scoreFields = map[string]reflect.Type{
+	"kind": reflect.TypeFor[score.Kind](), "id": reflect.TypeFor[score.ID](), "after": reflect.TypeFor[[]score.ID](),
+	"decommission": reflect.TypeFor[bool](), "policy": reflect.TypeFor[score.Policy](),
+	"health": reflect.TypeFor[score.Health](), "engine": reflect.TypeFor[score.Engine](),
+}
+
 func (s shaper) score(n *node, path string) {
-	s.d.Fields(path, []string{"kind", "id", "after", "spec"}, []string{"kind", "id", "spec"})
+	s.d.Fields(path, []string{"kind", "id", "after", "decommission", "policy", "health", "engine", "spec"}, []string{"kind", "id", "spec"})
 	var spec reflect.Type
 	for i, k := range n.keys {
-		at, v := path+"/"+k.name, n.items[i]
-		switch k.name {
-		case "kind":
-			s.check(v, at, reflect.TypeFor[score.Kind](), nil)
-			if info, ok := score.Lookup(score.Kind(v.string())); ok {
+		if t, ok := scoreFields[k.name]; ok {
+			s.check(n.items[i], path+"/"+k.name, t, field{})
+		}
+		if k.name == "kind" {
+			if info, ok := score.Lookup(score.Kind(n.items[i].string())); ok {
 				spec = info.Type
 			}
-		case "id":
-			s.check(v, at, reflect.TypeFor[score.ID](), nil)
-		case "after":
-			s.check(v, at, reflect.TypeFor[[]score.ID](), nil)
 		}
 	}
 	if i := n.find("spec"); i >= 0 && spec != nil {
-		s.check(n.items[i], path+"/spec", spec, nil)
+		s.check(n.items[i], path+"/spec", spec, field{})
 	}
 }
 
@@ -106,6 +126,8 @@ func jsonType(t reflect.Type) (name string, kind byte) {
 		return Array, list
 	case reflect.Struct, reflect.Map:
 		return Object, object
+	case reflect.Float64:
+		return Number, number
 	}
 	return Integer, number
 }
@@ -118,6 +140,8 @@ type fields struct {
 type field struct {
 	t     reflect.Type
 	words []string // the closed set of values
+
+	least, most *float64 // bounds of a number
 }
 
 // fieldsOf reads the tags that the decoder and the schema generator read too.
@@ -129,13 +153,26 @@ func fieldsOf(t reflect.Type) fields {
 		if !strings.Contains(options, "omit") {
 			f.required = append(f.required, name)
 		}
-		var words []string
+		of := field{t: sf.Type}
 		for tag := range strings.SplitSeq(sf.Tag.Get("jsonschema"), ",") {
-			if w, ok := strings.CutPrefix(tag, "enum="); ok {
-				words = append(words, w)
+			switch key, value, _ := strings.Cut(tag, "="); key {
+			case "enum":
+				of.words = append(of.words, value)
+			case "minimum":
+				of.least = bound(value)
+			case "maximum":
+				of.most = bound(value)
 			}
 		}
-		f.byName[name] = field{sf.Type, words}
+		f.byName[name] = of
 	}
 	return f
+}
+
+func bound(tag string) *float64 {
+	v, err := strconv.ParseFloat(tag, 64)
+	if err != nil {
+		panic("source: bad bound in a tag: " + tag)
+	}
+	return &v
 }

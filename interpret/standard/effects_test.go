@@ -1,0 +1,103 @@
+package standard_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/schemas"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// others has, for each field of each kind, values to change the sample to.
+var others = map[string][]func(reflect.Value){
+	"file.path":           {set("/etc/other")},
+	"file.content":        {set(""), set("other\n")},
+	"file.mode":           {set(score.Mode(0o600)), set(score.Mode(0o4755))},
+	"file.owner":          {set(""), set("33")},
+	"file.group":          {set(""), set("33")},
+	"hostname.name":       {set("other")},
+	"service.unit":        {set("other.service")},
+	"service.unitFile":    {set(""), set("[Service]\nExecStart=/usr/bin/other\n[Install]\nWantedBy=multi-user.target\n")},
+	"service.enabled":     {set((*bool)(nil)), set(new(false))},
+	"service.state":       {set(score.RunState("")), set(score.Stopped)},
+	"container.name":      {set("other")},
+	"container.image":     {set("registry.example.org/web:1.5")},
+	"container.command":   {set([]string(nil)), set([]string{"serve"})},
+	"container.env":       {set(map[string]string(nil)), set(map[string]string{"TZ": "CET"})},
+	"container.ports":     {set([]score.Port(nil)), set([]score.Port{{Host: 8081, Container: 80}})},
+	"container.volumes":   {set([]score.Volume(nil)), set([]score.Volume{{Source: "/srv/other", Target: "/data"}})},
+	"container.restart":   {set(score.Restart("")), set(score.RestartNever)},
+	"service.restartOn":   {set([]score.ID{"conf"})},
+	"container.restartOn": {set([]score.ID{"conf"})},
+}
+
+func set[T any](to T) func(reflect.Value) {
+	return func(v reflect.Value) { v.Set(reflect.ValueOf(to)) }
+}
+
+// TestSchemaEffects: what the schema says that changing a field does is the worst that a plan says of it, for the sample
+// as it runs: no less, so that nobody is surprised, and no more, so that it is believed (X106).
+func TestSchemaEffects(t *testing.T) {
+	var manifest struct {
+		Defs map[string]struct {
+			Properties map[string]struct {
+				Effect interpret.Effect `json:"x-effect"`
+			} `json:"properties"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(schemas.Text("manifest"), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	tried := map[string]bool{}
+	for _, k := range score.Kinds() {
+		for f := range k.Type.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			field := string(k.Kind) + "." + name
+			declared := manifest.Defs[k.Type.Name()].Properties[name].Effect
+			tried[field] = true
+			if len(others[field]) == 0 {
+				t.Errorf("%s: say in others what it can be changed to", field)
+			}
+			var changes []interpret.Change
+			for _, change := range others[field] {
+				changes = append(changes, planned(t, k.Sample, f.Index, change)...)
+			}
+			if len(changes) == 0 {
+				t.Errorf("%s: no other value makes a difference", field)
+			}
+			if worst := interpret.Worst(changes); worst != declared || string(declared) != k.Effects[name] {
+				t.Errorf("%s: the schema says %q, the kind %q, and the plan %q: %v", field, declared, k.Effects[name], worst, changes)
+			}
+		}
+	}
+	for field := range others {
+		if !tried[field] {
+			t.Errorf("others speaks of %s, which there is not", field)
+		}
+	}
+}
+
+// planned is what would be done to a device that has the sample when one field of it changes.
+func planned(t *testing.T, sample score.Spec, field []int, change func(reflect.Value)) []interpret.Change {
+	r := newRig(t)
+	prepare(r, sample)
+	r.want(r.play(sample), interpret.Changed, "")
+	v := reflect.New(reflect.TypeOf(sample)).Elem()
+	v.Set(reflect.ValueOf(sample))
+	change(v.FieldByIndex(field))
+	spec := v.Interface().(score.Spec)
+	wish := interpret.Wish{Score: score.Score{ID: "x", Spec: spec}}
+	if rs, ok := spec.(score.Restarter); ok && len(rs.RestartTriggers()) > 0 { // as the agent does when one of them has changed
+		wish.Restart = &interpret.Change{Field: interpret.FieldRestart, Have: "before conf", Want: "after conf", Effect: interpret.Disrupt}
+	}
+	st := r.table.Observe(t.Context(), wish)
+	changes := slices.Clone(st.Changes)
+	if spec.Claims()[0] != sample.Claims()[0] { // it is another thing now, and the one before is removed
+		changes = append(changes, interpret.Change{Field: "present", Have: "true", Want: "false", Effect: interpret.Remove})
+	}
+	return changes
+}
