@@ -191,6 +191,12 @@ func TestForeignThingsStay(t *testing.T) { // case 83
 		t.Error("a definition was left")
 	}
 
+	// Podman would take this name for that container, and replace it.
+	wantCode(t, c.Run(t.Context(), config(id[:6])), topology.CodeForeign, id[:6], "ct-dev")
+	if now := sh(t, "podman inspect -f '{{.Id}}{{.State.Running}}' ct-dev"); now != id+"true" {
+		t.Errorf("the container became %s", now)
+	}
+
 	define(t, d.Services(), "ct-unit.service", sleeper)
 	wantCode(t, c.Run(t.Context(), config("ct-unit")), topology.CodeForeign, "/etc/systemd/system/ct-unit.service")
 	wantCode(t, c.RemoveContainer(t.Context(), "ct-unit"), topology.CodeForeign)

@@ -1,13 +1,11 @@
 package pi
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"sync"
 	"time"
-
-	"github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/client"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -31,7 +29,7 @@ type containers struct {
 func newContainers(s *services, maxAge time.Duration) *containers {
 	return &containers{
 		services: s, maxAge: maxAge, known: map[string]*looked{},
-		podman: &podman{services: s, socket: podmanSocket, limit: podmanTimeout},
+		podman: newPodman(s, podmanSocket, podmanTimeout),
 	}
 }
 
@@ -43,15 +41,15 @@ type looked struct {
 	text                    string // digest of the definition
 	definition              definition
 	at                      time.Time
-	found                   *container.InspectResponse // nil: no container
-	digest                  string                     // of its image
+	found                   *inspected // nil: no container
+	digest                  string     // of its image
 }
 
 func (l *looked) fresh(u topology.ServiceState, maxAge time.Duration) bool {
 	if l == nil || l.invocation != u.Invocation || l.active != u.Active || l.sub != u.Sub || l.text != u.Definition.SHA256 {
 		return false
 	}
-	if l.found != nil && l.found.State != nil && l.found.State.Health != nil {
+	if l.found != nil && l.found.State.Health != nil {
 		maxAge = min(maxAge, healthAge)
 	}
 	return time.Since(l.at) < maxAge
@@ -72,15 +70,9 @@ func (c *containers) available(ctx context.Context) error {
 	if u.Load == topology.NotFound {
 		return topology.Faultf(topology.CodeUnavailable, "podman is not installed: Quadlet needs podman 4.4 or newer")
 	}
-	version := "an older one"
-	_ = c.podman.call(ctx, c.podman.limit, func(ctx context.Context, api *client.Client) error {
-		v, err := api.ServerVersion(ctx, client.ServerVersionOptions{})
-		if err == nil {
-			version = v.Version
-		}
-		return err
-	})
-	return topology.Faultf(topology.CodeUnavailable, "Quadlet needs podman 4.4 or newer; this device has %s", version)
+	var is struct{ Version string }
+	_ = c.podman.call(ctx, c.podman.limit, request{method: "GET", path: "/version"}, into(&is))
+	return topology.Faultf(topology.CodeUnavailable, "Quadlet needs podman 4.4 or newer; this device has %s", cmp.Or(is.Version, "an older one"))
 }
 
 func checkContainer(name string) error {
@@ -139,7 +131,7 @@ func (c *containers) look(ctx context.Context, name string, u topology.ServiceSt
 	if l.found, err = c.podman.inspect(ctx, name); err != nil {
 		return nil, err
 	}
-	if l.found != nil && l.found.Config != nil {
+	if l.found != nil {
 		if l.digest, err = c.podman.digest(ctx, l.found.Image, l.found.Config.Image); err != nil {
 			return nil, err
 		}
@@ -190,21 +182,13 @@ func (l *looked) state(u unitState) topology.ContainerState {
 // container fills in what podman says of the container itself.
 func (l *looked) container(st *topology.ContainerState) {
 	st.ID, st.Digest = l.found.ID, l.digest
-	if l.found.Config != nil {
-		st.Image = l.found.Config.Image
-		st.Mark = topology.Mark(l.found.Config.Labels[ownerLabel])
-		st.SpecDigest = l.found.Config.Labels[specLabel]
-	}
+	st.Image = l.found.Config.Image
+	st.Mark = topology.Mark(l.found.Config.Labels[ownerLabel])
+	st.SpecDigest = l.found.Config.Labels[specLabel]
 	s := l.found.State
-	if s == nil {
-		return
-	}
-	st.State = string(s.Status)
-	if s.Health != nil {
-		st.Health = string(s.Health.Status)
-		if st.Health == string(container.NoHealthcheck) {
-			st.Health = ""
-		}
+	st.State = s.Status
+	if s.Health != nil && s.Health.Status != "none" {
+		st.Health = s.Health.Status
 	}
 	since := s.StartedAt
 	if !s.Running && !s.Paused {

@@ -1,13 +1,17 @@
 package pi
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/containerd/errdefs"
-	"github.com/moby/moby/client"
 	"golang.org/x/sys/unix"
 
 	"github.com/continuo-fleet/continuo/topology"
@@ -32,25 +36,21 @@ func (c *containers) EnsureImage(ctx context.Context, image string) (string, err
 // reference is what was asked for, which tells one digest from another if the same image
 // was fetched in several wrappings.
 func (p *podman) digest(ctx context.Context, image, reference string) (string, error) {
-	var digest string
-	err := p.call(ctx, p.limit, func(ctx context.Context, api *client.Client) error {
-		r, err := api.ImageInspect(ctx, image)
-		if err != nil {
-			return err
-		}
-		digest = "sha256:" + strings.TrimPrefix(r.ID, "sha256:")
-		if d := registryDigest(r.RepoDigests, reference); d != "" {
-			digest = d
-		}
-		return nil
-	})
-	if errdefs.IsNotFound(err) {
+	var found struct {
+		ID          string `json:"Id"`
+		RepoDigests []string
+	}
+	err := p.call(ctx, p.limit, request{method: "GET", path: "/images/" + image + "/json"}, into(&found))
+	if notFound(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", podmanFault("inspect image "+image, err)
 	}
-	return digest, nil
+	if d := registryDigest(found.RepoDigests, reference); d != "" {
+		return d, nil
+	}
+	return "sha256:" + strings.TrimPrefix(found.ID, "sha256:"), nil
 }
 
 // registryDigest picks the digest of a reference: the one that it names, or the first of
@@ -85,17 +85,17 @@ func repositoryOf(image string) string {
 // pull fetches an image and flushes the storage: a power cut just afterwards would leave
 // an image that is listed and cannot run.
 func (p *podman) pull(ctx context.Context, image string) (string, error) {
-	err := p.call(ctx, pullTimeout, func(ctx context.Context, api *client.Client) error {
-		progress, err := api.ImagePull(ctx, image, client.ImagePullOptions{})
-		if err != nil {
-			return err
-		}
-		defer progress.Close()
-		return progress.Wait(ctx)
-	})
+	// Of a tag and a digest the digest counts; podman takes one of them.
+	from := repositoryOf(image)
+	tag := strings.TrimPrefix(strings.TrimPrefix(image, from), ":")
+	if _, digest, ok := strings.Cut(tag, "@"); ok {
+		tag = digest
+	}
+	query := url.Values{"fromImage": {from}, "tag": {cmp.Or(tag, "latest")}}
+	err := p.call(ctx, pullTimeout, request{method: "POST", path: "/images/create", query: query}, progress)
 	if err != nil {
 		f := podmanFault("fetch "+image, err).(*topology.Fault)
-		if f.Code == topology.CodeUnknown || errdefs.IsNotFound(err) {
+		if f.Code == topology.CodeUnknown || notFound(err) {
 			f.Code = topology.CodeImage
 		}
 		return "", f
@@ -110,18 +110,32 @@ func (p *podman) pull(ctx context.Context, image string) (string, error) {
 	return digest, err
 }
 
+// progress reads what podman tells about a pull to its end: a failure is told there, too.
+func progress(r io.Reader) error {
+	for d := json.NewDecoder(r); ; {
+		var said struct {
+			Error       string
+			ErrorDetail struct{ Message string }
+		}
+		if err := d.Decode(&said); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("podman's answer makes no sense: %w", err)
+		}
+		if text := cmp.Or(said.ErrorDetail.Message, said.Error); text != "" {
+			return errors.New(text)
+		}
+	}
+}
+
 // flush writes podman's storage to the disk.
 func (p *podman) flush(ctx context.Context) error {
-	var dir string
-	err := p.call(ctx, p.limit, func(ctx context.Context, api *client.Client) error {
-		r, err := api.Info(ctx, client.InfoOptions{})
-		dir = r.Info.DockerRootDir
-		return err
-	})
+	var info struct{ DockerRootDir string }
+	err := p.call(ctx, p.limit, request{method: "GET", path: "/info"}, into(&info))
 	if err != nil {
 		return err
 	}
-	d, err := os.Open(dir)
+	d, err := os.Open(info.DockerRootDir)
 	if err != nil {
 		return err
 	}
@@ -131,11 +145,8 @@ func (p *podman) flush(ctx context.Context) error {
 
 // renew removes an image that is damaged and fetches it again: once.
 func (p *podman) renew(ctx context.Context, image string) error {
-	err := p.call(ctx, removeTimeout, func(ctx context.Context, api *client.Client) error {
-		_, err := api.ImageRemove(ctx, image, client.ImageRemoveOptions{Force: true, PruneChildren: true})
-		return err
-	})
-	if err != nil && !errdefs.IsNotFound(err) {
+	err := p.call(ctx, removeTimeout, request{method: "DELETE", path: "/images/" + image, query: url.Values{"force": {"1"}}}, nil)
+	if err != nil && !notFound(err) {
 		return topology.Faultf(topology.CodeImageStore, "the image store is damaged, and %s cannot be removed from it: %v; podman system check --repair may help", image, err)
 	}
 	if _, err := p.pull(ctx, image); err != nil {

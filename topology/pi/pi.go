@@ -81,7 +81,6 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 // Close ends all connections. Calls that are under way return with a fault.
 func (d *Device) Close() error {
 	d.services.bus.close()
-	d.containers.podman.close()
 	return d.files.tree.close()
 }
 

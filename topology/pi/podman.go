@@ -1,18 +1,18 @@
 package pi
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"os"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/containerd/errdefs"
-	"github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/client"
-	"golang.org/x/sys/unix"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -26,48 +26,52 @@ const (
 type podman struct {
 	services *services
 	socket   string
-
-	mu  sync.Mutex
-	api *client.Client
-
-	limit time.Duration // of one call; a broken container may hang its own
+	limit    time.Duration // of one call; a broken container may hang its own
+	http     *http.Client
 }
 
-func (p *podman) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.api != nil {
-		_ = p.api.Close()
-	}
+func newPodman(s *services, socket string, limit time.Duration) *podman {
+	return &podman{services: s, socket: socket, limit: limit, http: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+		DisableKeepAlives: true, // an open connection keeps the service from ending
+	}}}
 }
 
-func (p *podman) client() (*client.Client, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.api == nil {
-		api, err := client.New(client.WithHost("unix://" + p.socket))
-		if err != nil {
-			return nil, topology.FaultOf(err)
-		}
-		p.api = api
-	}
-	return p.api, nil
+// A request is one call of the API that podman shares with Docker: the fields that are
+// read here have been the same in it since podman 3.
+type request struct {
+	method, path string // the path is below the version
+	query        url.Values
+	body         any // nil: none
 }
 
-// call asks podman, after its socket was made to listen if it does not.
-func (p *podman) call(ctx context.Context, limit time.Duration, ask func(context.Context, *client.Client) error) error {
-	api, err := p.client()
-	if err != nil {
-		return err
-	}
+const apiVersion = "/v1.41"
+
+// A refusal is what podman has against a request.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func notFound(err error) bool {
+	r, ok := errors.AsType[*refusal](err)
+	return ok && r.status == http.StatusNotFound
+}
+
+// call asks podman, after its socket was made to listen if it does not. The answer goes
+// to read, unless that is nil.
+func (p *podman) call(ctx context.Context, limit time.Duration, q request, read func(io.Reader) error) error {
 	for try := 0; ; try++ {
 		call, cancel := context.WithTimeout(ctx, limit)
-		err = ask(call, api)
+		err := p.ask(call, q, read)
 		late := call.Err()
 		cancel()
-		_ = api.Close() // idle connections only: the service may end
 		switch {
-		case err == nil || errdefs.IsNotFound(err):
+		case err == nil || notFound(err):
 			return err
 		case late != nil && ctx.Err() == nil:
 			return topology.Faultf(topology.CodeTimeout, "podman gave no answer within %v", limit)
@@ -84,8 +88,61 @@ func (p *podman) call(ctx context.Context, limit time.Duration, ask func(context
 	}
 }
 
+func (p *podman) ask(ctx context.Context, q request, read func(io.Reader) error) error {
+	var body io.Reader
+	if q.body != nil {
+		b, err := json.Marshal(q.body)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	u := url.URL{Scheme: "http", Host: "podman", Path: apiVersion + q.path, RawQuery: q.query.Encode()}
+	r, err := http.NewRequestWithContext(ctx, q.method, u.String(), body)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := p.http.Do(r)
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err // without the address, which nobody knows
+	} else if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= http.StatusBadRequest {
+		return refused(answer)
+	}
+	if read == nil {
+		return nil
+	}
+	return read(answer.Body)
+}
+
+// refused reads podman's words, if it has any.
+func refused(answer *http.Response) error {
+	var said struct{ Message string }
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	if json.Unmarshal(text, &said) != nil || said.Message == "" {
+		said.Message = strings.TrimSpace("status " + answer.Status + " " + string(text))
+	}
+	return &refusal{answer.StatusCode, said.Message}
+}
+
+// into decodes one answer. What is not asked for is not looked at: releases of podman
+// spell some of it in two ways.
+func into(out any) func(io.Reader) error {
+	return func(r io.Reader) error {
+		if err := json.NewDecoder(io.LimitReader(r, 16<<20)).Decode(out); err != nil {
+			return fmt.Errorf("podman's answer makes no sense: %w", err)
+		}
+		return nil
+	}
+}
+
 func unreached(err error) bool {
-	return client.IsErrConnectionFailed(err) || errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 // listen starts podman's socket.
@@ -100,36 +157,52 @@ func (p *podman) listen(ctx context.Context) error {
 	return p.services.job(ctx, "start", podmanUnit, start, "")
 }
 
+// inspected is what is read of a container.
+type inspected struct {
+	ID     string `json:"Id"`
+	Name   string
+	Image  string // its id
+	Config struct {
+		Image  string // as it was asked for
+		Labels map[string]string
+	}
+	State struct {
+		Status                string
+		Running, Paused       bool
+		ExitCode              int
+		StartedAt, FinishedAt string
+		Health                *struct{ Status string }
+	}
+}
+
 // inspect returns a container, or nil.
-func (p *podman) inspect(ctx context.Context, name string) (*container.InspectResponse, error) {
-	var out *container.InspectResponse
-	err := p.call(ctx, p.limit, func(ctx context.Context, api *client.Client) error {
-		r, err := api.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
-		if err == nil {
-			out = &r.Container
-		}
-		return err
-	})
-	if errdefs.IsNotFound(err) {
+func (p *podman) inspect(ctx context.Context, name string) (*inspected, error) {
+	found, err := p.find(ctx, name)
+	if err != nil || found == nil || found.Name != name {
+		return nil, err
+	}
+	return found, nil
+}
+
+// find returns the container that podman takes a name for, or nil: if none has the name,
+// that is one whose id begins so.
+func (p *podman) find(ctx context.Context, name string) (*inspected, error) {
+	out := new(inspected)
+	err := p.call(ctx, p.limit, request{method: "GET", path: "/containers/" + name + "/json"}, into(out))
+	if notFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, podmanFault("inspect container "+name, err)
 	}
-	// The API also finds containers by the beginning of their id.
-	if strings.TrimPrefix(out.Name, "/") != name {
-		return nil, nil
-	}
+	out.Name = strings.TrimPrefix(out.Name, "/")
 	return out, nil
 }
 
 // removeContainer removes a container by its id, running or not.
 func (p *podman) removeContainer(ctx context.Context, id string) error {
-	err := p.call(ctx, removeTimeout, func(ctx context.Context, api *client.Client) error {
-		_, err := api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true})
-		return err
-	})
-	if err != nil && !errdefs.IsNotFound(err) {
+	err := p.call(ctx, removeTimeout, request{method: "DELETE", path: "/containers/" + id, query: url.Values{"force": {"1"}}}, nil)
+	if err != nil && !notFound(err) {
 		return podmanFault("remove container "+id, err)
 	}
 	return nil

@@ -3,15 +3,17 @@ package pi
 import (
 	"context"
 	"errors"
-
-	"github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/client"
+	"net/url"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
 
 // Run writes the definition of a container and has systemd start it.
 func (c *containers) Run(ctx context.Context, cfg topology.ContainerConfig) error {
+	return c.blame(ctx, cfg, c.run(ctx, cfg))
+}
+
+func (c *containers) run(ctx context.Context, cfg topology.ContainerConfig) error {
 	if err := checkContainer(cfg.Name); err != nil {
 		return err
 	}
@@ -26,6 +28,9 @@ func (c *containers) Run(ctx context.Context, cfg topology.ContainerConfig) erro
 		return err
 	}
 	if err := c.ours(ctx, cfg.Name); err != nil {
+		return err
+	}
+	if err := c.mistaken(ctx, cfg.Name); err != nil {
 		return err
 	}
 	if digest, err := c.podman.digest(ctx, cfg.Image, cfg.Image); err != nil {
@@ -52,7 +57,7 @@ func (c *containers) Run(ctx context.Context, cfg topology.ContainerConfig) erro
 	case same && u.waits():
 		// What podman itself cannot start is not left to systemd, which can do no more.
 		back, err := c.spare(ctx, unit, u)
-		if now, _ := c.ask(ctx, unit); back || err != nil && (now.ExitCode < 125 || now.ExitCode > 127) {
+		if now, _ := c.ask(ctx, unit); back || err != nil && !byPodman(now.ExitCode) {
 			return err
 		}
 	}
@@ -136,14 +141,22 @@ func (c *containers) ours(ctx context.Context, name string) error {
 		}
 	}
 	found, err := c.podman.inspect(ctx, name)
-	if err != nil || found == nil {
-		return err
-	}
-	if found.Config == nil || found.Config.Labels[ownerLabel] == "" {
+	if err == nil && found != nil && found.Config.Labels[ownerLabel] == "" {
 		return topology.Faultf(topology.CodeForeign, "the name %s is taken by container %.12s, which was made by somebody else; adopt it, remove it, or choose another name",
 			name, found.ID)
 	}
-	return nil
+	return err
+}
+
+// mistaken refuses a name that podman would take for another container. The generator has
+// it replace what it finds under the name, and it finds by the beginning of an id as well.
+func (c *containers) mistaken(ctx context.Context, name string) error {
+	found, err := c.podman.find(ctx, name)
+	if err == nil && found != nil && found.Name != name {
+		return topology.Faultf(topology.CodeForeign, "the name %s is also the beginning of the id of container %s, which podman would remove; choose a name that does not consist of the digits 0-9 and a-f alone",
+			name, found.Name)
+	}
+	return err
 }
 
 // recover finds out why podman did not start a container, cures what can be cured
@@ -156,11 +169,11 @@ func (c *containers) recover(ctx context.Context, cfg topology.ContainerConfig, 
 	}
 	if left != nil {
 		// One that hangs between two states: stop, start and kill are all refused.
-		if left.Config == nil || left.Config.Labels[ownerLabel] == "" {
+		if left.Config.Labels[ownerLabel] == "" {
 			return failure
 		}
 		if err := c.podman.removeContainer(ctx, left.ID); err != nil {
-			return topology.Faultf(topology.FaultOf(err).Code, "%v; the old container is stuck (%s): %v", failure, stateOf(left), err)
+			return topology.Faultf(topology.FaultOf(err).Code, "%v; the old container is stuck (%s): %v", failure, left.State.Status, err)
 		}
 	} else {
 		why := c.podman.try(ctx, cfg.Image)
@@ -180,28 +193,16 @@ func (c *containers) recover(ctx context.Context, cfg topology.ContainerConfig, 
 	return err
 }
 
-func stateOf(c *container.InspectResponse) string {
-	if c.State == nil {
-		return "unknown"
-	}
-	return string(c.State.Status)
-}
-
 // try makes a container of an image, looks into it, which mounts its layers, and removes
 // it again. It returns what podman has against it.
 func (p *podman) try(ctx context.Context, image string) error {
-	var id string
-	err := p.call(ctx, p.limit, func(ctx context.Context, api *client.Client) error {
-		r, err := api.ContainerCreate(ctx, client.ContainerCreateOptions{Config: &container.Config{Image: image, Cmd: []string{"/"}}})
-		id = r.ID
-		return err
-	})
+	var made struct {
+		ID string `json:"Id"`
+	}
+	err := p.call(ctx, p.limit, request{method: "POST", path: "/containers/create", body: map[string]any{"Image": image, "Cmd": []string{"/"}}}, into(&made))
 	if err == nil {
-		err = p.call(ctx, p.limit, func(ctx context.Context, api *client.Client) error {
-			_, err := api.ContainerStatPath(ctx, id, client.ContainerStatPathOptions{Path: "/"})
-			return err
-		})
-		if rerr := p.removeContainer(ctx, id); err == nil {
+		err = p.call(ctx, p.limit, request{method: "HEAD", path: "/containers/" + made.ID + "/archive", query: url.Values{"path": {"/"}}}, nil)
+		if rerr := p.removeContainer(ctx, made.ID); err == nil {
 			err = rerr
 		}
 	}
