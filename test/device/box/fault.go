@@ -3,6 +3,7 @@
 package box
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -25,6 +26,22 @@ func (b *Box) Stop() { b.t.Helper(); b.verb("stop", b.name) }
 
 // Up powers the device on and returns once its systemd is up.
 func (b *Box) Up() { b.t.Helper(); b.verb("up", b.name) }
+
+// UpTo powers the device on and returns once a unit is active, basic.target for example, while the rest of
+// the boot goes on.
+func (b *Box) UpTo(unit string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), verbTimeout)
+	defer cancel()
+	cmd, err := script(ctx, "up", b.name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	cmd.Env = append(cmd.Env, "PIBOX_TARGET="+unit)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.t.Fatalf("%s did not get to %s: %v: %s", b.name, unit, err, out)
+	}
+}
 
 // Reboot powers the device off in order and on again.
 func (b *Box) Reboot() { b.t.Helper(); b.verb("reboot", b.name) }
