@@ -54,7 +54,7 @@ func (s *Store) SaveBackup(b Backup, content []byte) (Backup, error) {
 		return Backup{}, err
 	}
 	kept, err := s.backups(func(name string) bool {
-		return strings.HasPrefix(name, base+".") && strings.HasSuffix(name, "."+b.SHA256[:8])
+		return strings.HasPrefix(name, base+".")
 	})
 	if err != nil {
 		return Backup{}, err
@@ -68,7 +68,9 @@ func (s *Store) SaveBackup(b Backup, content []byte) (Backup, error) {
 					return k, nil
 				}
 			}
-			taken = taken || k.Name == b.Name // a file of the same base and content, in another folder
+			// A file of the same base and content, in another folder, or another content of the same second, which
+			// gives no order.
+			taken = taken || k.Name == b.Name || k.Path == b.Path && k.Time.Equal(b.Time)
 		}
 		if taken {
 			b.Time = b.Time.Add(time.Second)

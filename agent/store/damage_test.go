@@ -330,6 +330,7 @@ func TestNewerVersion(t *testing.T) { // cases 130
 		"other ledger":   {"ledger.1": newer(files["ledger.1"])},
 		"one journal":    {"journal.1": newer(files["journal.1"])},
 		"one envelope":   {"intent/d.0": newer(files["intent/d.0"])},
+		"good version":   {"good/m.0": newer(files["good/m.0"])},
 		"unknown record": {"journal.0": unknown},
 		"unknown in both": {
 			"journal.0": unknown, "journal.1": append(bytes.Clone(files["journal.1"]), rawFrame(99, []byte("Zsomething new"))...),
@@ -352,6 +353,8 @@ func TestNewerVersion(t *testing.T) { // cases 130
 		for what, err := range map[string]error{
 			"begin": s.Begin(apply(entry("z", "m", 1))), "record": s.Record(apply(entry("z", "m", 1))),
 			"accept": s.Accept(Intent{"d", 1000, "x", nil}), "repair": s.Repair(), "backup": backupErr,
+			"notes": s.SetNotes(map[string]string{"op/9": "x"}), "receipt": s.SaveReceipt(ReceiptFile{ID: "op-9"}),
+			"good": s.KeepGood("new", Good{1, "x", nil}), "drop good": s.DropGood("m"),
 		} {
 			if !errors.Is(err, ErrNewer) {
 				t.Errorf("%s: %s: %v", name, what, err)
