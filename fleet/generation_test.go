@@ -1,10 +1,12 @@
 package fleet_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -32,7 +34,11 @@ func TestClaimedGenerations(t *testing.T) {
 			nc := r.srv.ConnectDevice(pi1)
 			ask := func(subject string, body []byte) {
 				t.Helper()
-				if _, err := nc.Request(subject, body, patience); err != nil {
+				err := nats.ErrNoResponders // until the control service listens
+				for deadline := time.Now().Add(patience); errors.Is(err, nats.ErrNoResponders) && time.Now().Before(deadline); {
+					_, err = nc.Request(subject, body, patience)
+				}
+				if err != nil {
 					t.Fatal(err)
 				}
 			}
