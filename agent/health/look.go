@@ -17,11 +17,8 @@ type looker struct {
 	eyes  Eyes
 	probe score.Probe
 	// hangs is true if the probe asks whether something hangs: what is on its way up does not.
-	hangs bool
-
-	// of a file
-	written time.Time // as seen last
-	fresh   time.Time // until when that counts as written lately
+	hangs   bool
+	written age // of a file
 }
 
 func (l *looker) look(ctx context.Context) (Result, string) {
@@ -109,11 +106,9 @@ func (l *looker) container(ctx context.Context, name string) (Result, string) {
 	return Failed, fmt.Sprintf("container %s is %s", name, st.State)
 }
 
-// file judges the time of a file by the clock and, because clocks jump (a Raspberry Pi
-// without a battery does at every boot), also by the time since it was seen to change.
 func (l *looker) file(ctx context.Context, p score.FileProbe) (Result, string) {
 	if l.eyes.Probes == nil {
-		return Unseen, "this device has no files"
+		return Unseen, "this device cannot look at files"
 	}
 	written, err := l.eyes.Probes.Modified(ctx, p.Path)
 	if err != nil {
@@ -124,20 +119,38 @@ func (l *looker) file(ctx context.Context, p score.FileProbe) (Result, string) {
 		}
 		return Unseen, f.Text
 	}
-	if written.IsZero() {
-		l.written = written
+	now := time.Now()
+	switch {
+	case l.written.lately(written, now.Round(0), now, time.Duration(p.MaxAge)):
+		return Succeeded, ""
+	case written.IsZero():
 		return Failed, p.Path + " does not exist"
 	}
-	now := time.Now()
-	age := now.Sub(written)
-	if !written.Equal(l.written) {
-		if !l.written.IsZero() || age < 0 {
-			l.fresh = now.Add(time.Duration(p.MaxAge))
-		}
-		l.written = written
-	}
-	if age >= 0 && age <= time.Duration(p.MaxAge) || now.Before(l.fresh) {
-		return Succeeded, ""
-	}
 	return Failed, fmt.Sprintf("%s was written last at %s, more than %s ago", p.Path, written.UTC().Format(time.RFC3339), p.MaxAge)
+}
+
+// An age tells whether a file was written lately although clocks jump, as that of a
+// Raspberry Pi without a battery does at every boot: the clock is only asked when the
+// file is seen to be another one, and whatever it cannot have been older than counts.
+type age struct {
+	written time.Time // as seen last; zero: there was no file
+	until   time.Time // this counts as lately
+}
+
+// lately judges what was written at a time of the clock, which says clock now; steady is
+// now on a clock that does not jump.
+func (a *age) lately(written, clock, steady time.Time, limit time.Duration) bool {
+	if !written.Equal(a.written) {
+		old, first := clock.Sub(written), a.written.IsZero()
+		a.written = written
+		switch {
+		case 0 <= old && old <= limit:
+			a.until = steady.Add(limit - old)
+		case old > limit && first || written.IsZero():
+			a.until = time.Time{}
+		default: // by a clock that says something else now; it was not so at the last look
+			a.until = steady.Add(limit)
+		}
+	}
+	return !steady.After(a.until)
 }

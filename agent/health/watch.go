@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -32,6 +33,7 @@ type Watch struct {
 
 	mu     sync.Mutex
 	scores map[topology.Mark]*watched
+	all    []*watched // the same, for those who go through them often
 }
 
 // watched is one score.
@@ -131,7 +133,7 @@ func (w *Watch) due(now time.Time, free int) (begin []*probed, restarts []topolo
 			next = t
 		}
 	}
-	for _, s := range w.scores {
+	for _, s := range w.all {
 		for _, p := range []*probed{s.readiness, s.liveness} {
 			switch {
 			case p == nil || p.looking:
@@ -195,6 +197,7 @@ func (w *Watch) Set(scores map[topology.Mark]score.Health) {
 	defer w.mu.Unlock()
 	old := w.scores
 	w.scores = make(map[topology.Mark]*watched, len(scores))
+	now := time.Now()
 	for mark, h := range scores {
 		if h.Readiness == nil && h.Liveness == nil {
 			continue
@@ -203,7 +206,6 @@ func (w *Watch) Set(scores map[topology.Mark]score.Health) {
 		if s == nil {
 			s = &watched{mark: mark}
 		}
-		now := time.Now()
 		ready, alive := s.readiness.is(h.Readiness), s.liveness.is(h.Liveness)
 		if !ready {
 			s.readiness = w.anew(s, h.Readiness, false, now)
@@ -217,6 +219,7 @@ func (w *Watch) Set(scores map[topology.Mark]score.Health) {
 		}
 		w.scores[mark] = s
 	}
+	w.all = slices.Collect(maps.Values(w.scores))
 	w.wake()
 }
 
