@@ -2,72 +2,104 @@ package authority
 
 import (
 	"cmp"
+	"math"
 
 	"github.com/continuo-fleet/continuo/score"
 )
 
-// Effective returns the policy in force for a score: the most restrictive of the
-// device's own ceiling, the policy of the manifest and that of the score, with every
-// field filled in. A ceiling or score policy that is nil restricts nothing.
+// Effective returns the policy in force for a score, with every field filled in: of each
+// field the strictest word of the device's own ceiling, the manifest and the score. A
+// ceiling or score policy that is nil, and a field that has neither a word nor a preset,
+// restricts nothing.
+//
+// Two fields have no order. Of onFailure and deadline the nearest counts, that of the
+// score before that of the manifest; but a device whose ceiling gives an onFailure, or
+// the preset reviewed, holds: nobody makes it roll back by itself from outside.
+//
+// Window is the nearest one, for people to read. All of them count: see Windows.
 func Effective(ceiling *score.Policy, manifest score.Policy, of *score.Policy) score.Policy {
-	p := fill(manifest)
+	p := manifest.Filled()
+	p.OnFailure = cmp.Or(failure(of), failure(&manifest), score.FailureHold)
+	if of != nil {
+		p.Deadline = cmp.Or(of.Deadline, p.Deadline)
+	}
+	if failure(ceiling) != "" {
+		p.OnFailure = score.FailureHold
+	}
+	p.Brake = fill(p.Brake)
 	for _, q := range []*score.Policy{ceiling, of} {
-		if q == nil {
-			continue
+		if q != nil {
+			p = restrict(p, *q)
 		}
-		p = restrict(p, *q)
+	}
+	if windows := Windows(ceiling, manifest, of); len(windows) > 0 {
+		p.Window = &windows[0]
 	}
 	return p
 }
 
-// fill fills in from the preset what is left out.
-func fill(p score.Policy) score.Policy {
-	p.Preset = cmp.Or(p.Preset, score.Guarded)
-	d := score.Policy{OnIntent: score.IntentConfirm, OnDrift: score.DriftReport, OnAbsent: score.AbsentReport}
-	switch p.Preset {
-	case score.Converge:
-		d = score.Policy{OnIntent: score.IntentApply, OnDrift: score.DriftCorrect, OnAbsent: score.AbsentCollect}
-	case score.Guarded:
-		d = score.Policy{OnIntent: score.IntentApply, OnDrift: score.DriftCorrect, OnAbsent: score.AbsentReport}
-	}
-	p.OnIntent = cmp.Or(p.OnIntent, d.OnIntent)
-	p.OnDrift = cmp.Or(p.OnDrift, d.OnDrift)
-	p.OnAbsent = cmp.Or(p.OnAbsent, d.OnAbsent)
-	p.OnDestroy = cmp.Or(p.OnDestroy, score.DestroySignature)
-	p.OnFailure = cmp.Or(p.OnFailure, score.FailureHold)
-	return p
-}
-
-// restrict returns p as far as q allows it. What q leaves out, and has no preset to
-// fill in, restricts nothing.
+// restrict returns p as far as q allows it.
 func restrict(p, q score.Policy) score.Policy {
+	brake := q.Brake
 	if q.Preset != "" {
-		q = fill(q)
+		q = q.Filled()
 	}
-	p.Preset = stricter(p.Preset, q.Preset, score.Converge, score.Guarded, score.Reviewed)
-	p.OnIntent = stricter(p.OnIntent, q.OnIntent, score.IntentApply, score.IntentConfirm)
-	p.OnDrift = stricter(p.OnDrift, q.OnDrift, score.DriftCorrect, score.DriftReport, score.DriftIgnore)
-	p.OnAbsent = stricter(p.OnAbsent, q.OnAbsent, score.AbsentRestore, score.AbsentCollect, score.AbsentRelease, score.AbsentReport)
-	p.OnDestroy = stricter(p.OnDestroy, q.OnDestroy, score.DestroySignature, score.DestroyNever)
+	p.Preset = score.Stricter(p.Preset, q.Preset)
+	p.OnIntent = score.Stricter(p.OnIntent, q.OnIntent)
+	p.OnDrift = score.Stricter(p.OnDrift, q.OnDrift)
+	p.OnAbsent = score.Stricter(p.OnAbsent, q.OnAbsent)
+	p.OnDestroy = score.Stricter(p.OnDestroy, q.OnDestroy)
+	if brake != nil {
+		p.Brake = &score.Brake{MaxRemovals: lower(p.Brake.MaxRemovals, brake.MaxRemovals), MaxFraction: lower(p.Brake.MaxFraction, brake.MaxFraction)}
+	}
 	return p
 }
 
-// stricter returns the later of a and b in order. A word that is not in order is the
-// strictest of all.
-func stricter[T ~string](a, b T, order ...T) T {
-	rank := func(w T) int {
-		if w == "" {
-			return -1
-		}
-		for i, o := range order {
-			if o == w {
-				return i
-			}
-		}
-		return len(order)
+// failure is the word of one policy, if it has one. Reviewed does nothing by itself,
+// unless it says otherwise; a word that is not known does nothing either.
+func failure(p *score.Policy) score.OnFailure {
+	switch {
+	case p == nil:
+		return ""
+	case p.OnFailure == score.FailureRollBack, p.OnFailure == score.FailureRollForward:
+		return p.OnFailure
+	case p.OnFailure != "", p.Preset != "" && p.Preset != score.Converge && p.Preset != score.Guarded:
+		return score.FailureHold
 	}
-	if rank(b) > rank(a) {
-		return b
+	return ""
+}
+
+// What a device removes by itself in one pass, if its manifest does not say.
+const (
+	defaultRemovals = 5
+	defaultFraction = 0.2
+)
+
+func fill(b *score.Brake) *score.Brake {
+	full := score.Brake{MaxRemovals: new(defaultRemovals), MaxFraction: new(defaultFraction)}
+	if b != nil {
+		full = score.Brake{MaxRemovals: cmp.Or(b.MaxRemovals, full.MaxRemovals), MaxFraction: cmp.Or(b.MaxFraction, full.MaxFraction)}
 	}
-	return a
+	return &full
+}
+
+// lower returns the lower bound; no bound restricts nothing.
+func lower[N int | float64](a, b *N) *N {
+	if b == nil || a != nil && *a <= *b {
+		return a
+	}
+	return b
+}
+
+// Brake returns how many scores may be removed at once under p by a device that owns so
+// many. More trips the brake.
+func Brake(p score.Policy, owned int) int {
+	b := fill(p.Brake)
+	part := *b.MaxFraction
+	if !(part >= 0) { // NaN as well
+		part = 0
+	}
+	// 0.29 * 100 is 28.999…; the addend is less than any part that somebody means
+	share := math.Floor(min(part, 1)*float64(max(owned, 0)) + 1e-9)
+	return max(*b.MaxRemovals, int(share), 0)
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/internal/wire"
 	"github.com/continuo-fleet/continuo/score"
 )
@@ -52,6 +53,8 @@ type Config struct {
 	Root string `json:"root,omitempty"`
 	// Relist is the time between full passes when nothing happens. If it is left out, 5 minutes.
 	Relist score.Duration `json:"relist,omitzero"`
+	// Ceiling is what may be done to this device at all, whoever signed for it. If it is left out, everything.
+	Ceiling authority.Ceiling `json:"ceiling,omitzero"`
 }
 
 // Credentials of the connection.
@@ -138,6 +141,7 @@ func (c Config) Validate() []score.Problem {
 	if c.Relist != 0 && time.Duration(c.Relist) < shortestRelist {
 		r.At("relist").Errorf("relist must be at least %s", shortestRelist)
 	}
+	c.Ceiling.Check(r.At("ceiling"))
 	return r.Problems()
 }
 
