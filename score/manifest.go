@@ -36,8 +36,8 @@ type Manifest struct {
 	Metadata Metadata `json:"metadata"`
 	// Spec is what must be true, and where.
 	Spec ManifestSpec `json:"spec"`
-	// Extensions carry sections that this version does not act on. Their bytes are kept
-	// as they are.
+	// Extensions carry sections that this version does not act on. The order of their keys and the spelling of
+	// their texts and numbers are kept; white space is not.
 	Extensions map[string]jsontext.Value `json:"extensions,omitempty"`
 }
 

@@ -274,7 +274,7 @@ func FuzzDecode(f *testing.F) {
 // Sections that this version does not act on come back as they were: order, spelling of
 // numbers and texts; only white space goes. They do not matter to anything else (S27, S28, S29).
 func TestExtensionsAreCarried(t *testing.T) {
-	const section = `{"b":1.50,"a":[2e3,-0.0,9007199254740993],"s":"\u0041\/\u003c<","":{},"n":null}`
+	const section = `{"b":1.50,"a":[2e3,-0.0,-0,1E+2,1e400,9007199254740993],"s":"\u0041\/\u003c<\ud83d\ude00\u2028\u0000","":{},"n":null}`
 	for _, doc := range []struct {
 		text string
 		into func() (any, func() map[string]jsontext.Value)
@@ -312,6 +312,23 @@ func TestExtensionsAreCarried(t *testing.T) {
 		}
 		if out, err := score.Encode(v); err != nil || string(out) != in {
 			t.Errorf("got  %s, %v\nwant %s", out, err, in)
+		}
+	}
+}
+
+// What could not come back as it was is refused when it is read (S29).
+func TestExtensionsThatCannotBeCarried(t *testing.T) {
+	for _, tt := range []struct{ name, section, want string }{
+		{"a key twice", `{"x":1,"x":2}`, `cannot decode /extensions/z/x: key "x" is given twice`},
+		{"a key twice, deep and spelled otherwise", `{"a":[{"x":1,"\u0078":2}]}`, `cannot decode /extensions/z/a/0/x: key "x" is given twice`},
+		{"half a surrogate pair", `{"a":"\ud800."}`, "surrogate"},
+		{"not UTF-8", "{\"a\":\"\xff\"}", "UTF-8"},
+		{"not a number", `{"a":NaN}`, "cannot decode /extensions/z/a"},
+	} {
+		in := `{"apiVersion":"continuo/v1","kind":"Manifest","metadata":{"name":"m"},"spec":{"target":{"device":"pi"},"scores":[]},"extensions":{"z":` + tt.section + `}}`
+		var m score.Manifest
+		if err := score.Decode([]byte(in), &m); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
 		}
 	}
 }
