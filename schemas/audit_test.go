@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"github.com/vmihailenco/msgpack/v5"
@@ -25,7 +26,7 @@ import (
 // TestSchemas: each schema is one, in the words of its draft; it is closed, and it says
 // what every field is (H73: these are all the documents there are).
 func TestSchemas(t *testing.T) {
-	want := []string{"announcement", "assignment", "envelope", "heartbeat", "manifest", "status"}
+	want := []string{"announcement", "assignment", "envelope", "heartbeat", "manifest", "operation", "plan", "receipt", "status"}
 	if got := schemas.Names(); !slices.Equal(got, want) {
 		t.Errorf("schemas are %v, want %v", got, want)
 	}
@@ -283,6 +284,13 @@ func TestDocuments(t *testing.T) {
 			{ID: "y", Kind: "hologram/v9", Outcome: interpret.Unsupported, Code: interpret.CodeUnknownKind},
 		}}},
 	}
+	plan := interpret.Plan{APIVersion: score.APIVersion, Kind: interpret.PlanKind, Device: "pi-7", Generation: 3, Unchanged: 2, Time: time.Unix(1e9, 0).UTC(),
+		Actions: []interpret.PlannedAction{{Manifest: "m", Generation: 1, Score: "x", Kind: score.KindFile, Action: interpret.ActionChange, Cause: interpret.CauseDrift,
+			Effect: interpret.Mutate, Provenance: interpret.Foreign, Decision: interpret.DecideRefuse, Code: "foreign", Backup: true, Restarts: []score.ID{"y"},
+			Changes: []interpret.Change{{Field: "mode", Have: "0600", Want: "0644", Effect: interpret.Mutate, Replaces: true}}}}}
+	if err := plan.Seal(); err != nil {
+		t.Fatal(err)
+	}
 	asMap := func(v any) (m map[string]any) {
 		b, err := score.Encode(v)
 		if err == nil {
@@ -300,6 +308,13 @@ func TestDocuments(t *testing.T) {
 		"heartbeat":    overWire(t, wire.Heartbeat{Version: 1, Agent: "1", Nonce: []byte("nonce"), Generation: 4}),
 		"envelope":     overWire(t, wire.ControlEnvelope{Version: 1, Nonce: []byte("nonce"), Now: 1, Classes: wire.Generations{"kiosk": 2}}),
 		"announcement": {},
+		"plan":         asMap(plan),
+		"operation": asMap(interpret.Operation{APIVersion: score.APIVersion, Kind: interpret.OperationKind, ID: "5f1c", Device: "pi-7", Verb: interpret.VerbApprove, Plan: plan.ID,
+			Approvals: []interpret.Approval{{Manifest: "m", Score: "x", Action: interpret.ActionDecommission, Resources: []score.Resource{"file:/etc/x"}, SpecDigest: plan.ID}},
+			Actor:     "me", Reason: "it is old", Expires: time.Unix(1e9, 0).UTC()}),
+		"receipt": asMap(interpret.Receipt{APIVersion: score.APIVersion, Kind: interpret.ReceiptKind, ID: "5f1c", Device: "pi-7", Verb: interpret.VerbPass, Result: interpret.ResultFailed,
+			Code: interpret.CodePlanChanged, Plan: &plan, Started: time.Unix(1e9, 0).UTC(), Finished: time.Unix(1e9, 5).UTC(),
+			Actions: []interpret.ReceiptAction{{Manifest: "m", Score: "x", Kind: score.KindFile, Action: interpret.ActionChange, Outcome: interpret.Changed, Diff: "-a\n+b\n"}}}),
 	}
 	for k, v := range wire.Announce(wire.Statement{Generation: 7, Digest: make([]byte, 32)}) {
 		good["announcement"][k] = v[0]
@@ -321,6 +336,18 @@ func TestDocuments(t *testing.T) {
 		}
 		if err := schemas.Check(name, b); err == nil || !strings.Contains(err.Error(), "unknown field `colour`") {
 			t.Errorf("%s: an unknown field gives %v", name, err)
+		}
+	}
+	for field, name := range map[string]string{"verb": "operation", "result": "receipt", "kind": "plan"} {
+		doc := maps.Clone(good[name])
+		delete(doc, "colour")
+		doc[field] = "pass" // a verb of receipts only
+		b, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schemas.Check(name, b); err == nil || !strings.Contains(err.Error(), "/"+field+": ") {
+			t.Errorf("%s: a wrong %s gives %v", name, field, err)
 		}
 	}
 	for what, change := range map[string]func(s *interpret.ScoreStatus){
@@ -373,7 +400,8 @@ func overWire(t *testing.T, v any) map[string]any {
 
 func TestExplain(t *testing.T) {
 	var got strings.Builder
-	for _, path := range []string{"file", "container", "container.ports", "service.state", "manifest.spec.target", "manifest.spec.scores.id", "status.state"} {
+	for _, path := range []string{"file", "container", "container.ports", "service.state", "manifest.spec.target", "manifest.spec.scores.id", "manifest.spec.policy",
+		"manifest.spec.policy.brake", "manifest.spec.scores.health.readiness", "manifest.spec.scores.engine.limit", "plan.actions.decision", "operation.verb", "receipt.result", "status.state"} {
 		s, err := schemas.Explain(path)
 		if err != nil {
 			t.Fatal(err)

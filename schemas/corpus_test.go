@@ -201,8 +201,13 @@ func TestMoreThanAHundred(t *testing.T) {
 // right, is refused by its own Validate (H50, second half). The others do not compile.
 func TestGoLiterals(t *testing.T) {
 	names, texts := corpus(t, "bad")
+	// In Go, zero is what is left out.
+	leftOut := []string{"probe-threshold-zero.yaml"}
 	n := 0
 	for _, name := range names {
+		if slices.Contains(leftOut, name) {
+			continue
+		}
 		d := source.Read(name, texts[name])
 		var m score.Manifest
 		if source.Errors(d.Diagnostics()) > 0 || score.Decode(d.JSON(), &m) != nil || slices.ContainsFunc(m.Spec.Scores, opaque) {

@@ -40,6 +40,9 @@ func Explain(path string) (string, error) {
 	paragraph(&b, "", text(at["description"]))
 	if info, ok := score.Lookup(score.Kind(path)); ok {
 		fmt.Fprintf(&b, "\nNeeds of the device: %s\n", join(info.Needs))
+		if info.Stability == score.Experimental {
+			b.WriteString("\nExperimental: it may change, or go. A manifest needs allowExperimental: true to use it.\n")
+		}
 	}
 	limits(&b, at)
 	inner := s.item(at)
@@ -53,6 +56,9 @@ func Explain(path string) (string, error) {
 			p := s.follow(properties[name].(map[string]any))
 			fmt.Fprintf(&b, "\n  %s: %s\n", name, typeWords(p)+requiredWord(slices.Contains(texts(inner["required"]), name)))
 			paragraph(&b, "      ", text(p["description"]))
+			if e := text(p["x-effect"]); e != "" {
+				fmt.Fprintf(&b, "      Effect of a change, at worst: %s.\n", e)
+			}
 		}
 	}
 	if value := example(at, inner); value != nil {
@@ -142,6 +148,8 @@ func typeWords(p map[string]any) string {
 		return "text"
 	case "integer":
 		return "whole number"
+	case "number":
+		return "number"
 	case "boolean":
 		return "true or false"
 	case "array":
@@ -166,6 +174,15 @@ func requiredWord(required bool) string {
 func limits(b *strings.Builder, at map[string]any) {
 	if p := text(at["pattern"]); p != "" {
 		fmt.Fprintf(b, "\nPattern: %s\n", p)
+	}
+	if n, ok := at["minimum"]; ok {
+		fmt.Fprintf(b, "\nAt least %v.\n", n)
+	}
+	if n, ok := at["maximum"]; ok {
+		fmt.Fprintf(b, "\nAt most %v.\n", n)
+	}
+	if e := text(at["x-effect"]); e != "" {
+		fmt.Fprintf(b, "\nEffect of a change, at worst: %s.\n", e)
 	}
 	if n, ok := at["maxLength"]; ok {
 		fmt.Fprintf(b, "\nAt most %v characters.\n", n)

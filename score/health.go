@@ -179,14 +179,11 @@ func (p Probe) checkPace(r *Report) {
 	if f.Period < shortestPeriod || f.Period > longestPeriod {
 		r.At("period").Errorf("period %s must be from %s to %s", f.Period, shortestPeriod, longestPeriod)
 	} else if f.Timeout > f.Period {
-		at, note := r.At("timeout"), ""
-		if p.Timeout == 0 {
-			at = r.At("period")
-		}
+		period := f.Period.String()
 		if p.Period == 0 {
-			note = ", which is 10s if it is left out"
+			period = "10s if it is left out"
 		}
-		at.Errorf("timeout %s is longer than the period, %s%s", f.Timeout, f.Period, note)
+		r.At("timeout").Errorf("timeout %s is longer than the period, which is %s", f.Timeout, period)
 	}
 	if f.Timeout < shortestTimeout {
 		r.At("timeout").Errorf("timeout %s must be %s at least", f.Timeout, shortestTimeout)

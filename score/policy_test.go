@@ -52,14 +52,14 @@ func TestPolicyProblems(t *testing.T) {
 		{window("TZ=Europe/Berlin 0 2 * * *", minute), []string{`/window/cron: cron "TZ=Europe/Berlin 0 2 * * *" names a time zone; a window is in the time zone of the device`}},
 		{window("CRON_TZ=UTC 0 2 * * *", minute), []string{`/window/cron: cron "CRON_TZ=UTC 0 2 * * *" names a time zone; a window is in the time zone of the device`}},
 		{window("TZ=", minute), []string{`/window/cron: cron "TZ=" names a time zone; a window is in the time zone of the device`}},
-		{window("", minute), []string{`/window/cron: cron "" has 0 fields and not five: ` + five + `, such as "30 2 * * sat"`}},
-		{window("0 0 2 * * *", minute), []string{`/window/cron: cron "0 0 2 * * *" has 6 fields and not five: ` + five + `, such as "30 2 * * sat"`}},
+		{window("", minute), []string{`/window/cron: cron "" must be five fields, such as "30 2 * * sat": ` + five}},
+		{window("0 0 2 * * *", minute), []string{`/window/cron: cron "0 0 2 * * *" must be five fields, such as "30 2 * * sat": ` + five}},
 		{window("60 2 * * *", minute), []string{cronField("60 2 * * *", "minute", "60", "0 to 59")}},
 		{window("0 24 * * *", minute), []string{cronField("0 24 * * *", "hour", "24", "0 to 23")}},
 		{window("0 2 0 * *", minute), []string{cronField("0 2 0 * *", "day of month", "0", "1 to 31")}},
 		{window("0 2 * jun-may *", minute), []string{cronField("0 2 * jun-may *", "month", "jun-may", "1 to 12, or jan to dec")}},
-		{window("0 2 * * 7", minute), []string{cronField("0 2 * * 7", "day of week", "7", "0 to 6, or sun to sat")}},
-		{window("0 2 * * tues", minute), []string{cronField("0 2 * * tues", "day of week", "tues", "0 to 6, or sun to sat")}},
+		{window("0 2 * * 7", minute), []string{cronField("0 2 * * 7", "day of week", "7", "0 to 6 with sunday as 0, or sun to sat")}},
+		{window("0 2 * * tues", minute), []string{cronField("0 2 * * tues", "day of week", "tues", "0 to 6 with sunday as 0, or sun to sat")}},
 		// What the parser alone takes, and readers of cron disagree on.
 		{window("0 2 ? * *", minute), []string{cronField("0 2 ? * *", "day of month", "?", "1 to 31")}},
 		{window("*-5 2 * * *", minute), []string{cronField("*-5 2 * * *", "minute", "*-5", "0 to 59")}},
@@ -68,12 +68,12 @@ func TestPolicyProblems(t *testing.T) {
 		{window("*/0 2 * * *", minute), []string{cronField("*/0 2 * * *", "minute", "*/0", "0 to 59")}},
 		{window("0 2 30 2 *", minute), []string{`/window/cron: cron "0 2 30 2 *" never comes: there is no such day`}},
 		{window("0 2 * * *", 0), []string{`/window/duration: duration is 0s, and a window must be open for a minute at least`}},
-		{window("0 2 * * *", -minute), []string{`/window/duration: duration is -1m0s, and a window must be open for a minute at least`}},
-		{window("* * * * *", minute), []string{`/window/duration: a window of 1m0s that opens at "* * * * *" never closes: leave the window out, or make it shorter`}},
-		{window("0 2 * * *", 24*60*minute), []string{`/window/duration: a window of 24h0m0s that opens at "0 2 * * *" never closes: leave the window out, or make it shorter`}},
+		{window("0 2 * * *", -minute), []string{`/window/duration: duration is -1m, and a window must be open for a minute at least`}},
+		{window("* * * * *", minute), []string{`/window/duration: a window of 1m that opens at "* * * * *" never closes: leave the window out, or make it shorter`}},
+		{window("0 2 * * *", 24*60*minute), []string{`/window/duration: a window of 24h that opens at "0 2 * * *" never closes: leave the window out, or make it shorter`}},
 		{window("* 0-22 * * *", minute), nil},
 		{score.Policy{OnFailure: score.FailureRollBack, Window: &score.Window{Cron: "0 2 * * *", Duration: 10 * minute}},
-			[]string{`/window/duration: the window is open for 10m0s, and a generation is rolled back after 10m0s: that would wait for the next window; make the window longer, or the deadline shorter`}},
+			[]string{`/window/duration: the window is open for 10m, and a generation is rolled back after 10m: that would wait for the next window; make the window longer, or the deadline shorter`}},
 	}
 	for _, tt := range tests {
 		m := manifest(name("a", "/etc/a"))
@@ -141,13 +141,13 @@ func TestStricter(t *testing.T) {
 }
 
 func TestFilled(t *testing.T) {
-	const rest = " signature hold 10m0s"
+	const rest = " signature hold 10m"
 	for in, want := range map[score.Policy]string{
 		{}:                       "guarded apply correct report" + rest,
 		{Preset: score.Converge}: "converge apply correct collect" + rest,
 		{Preset: score.Reviewed}: "reviewed confirm report report" + rest,
 		{Preset: "strange"}:      "strange confirm report report" + rest,
-		{OnIntent: "a", OnDrift: "b", OnAbsent: "c", OnDestroy: "d", OnFailure: "e", Deadline: minute}: "guarded a b c d e 1m0s",
+		{OnIntent: "a", OnDrift: "b", OnAbsent: "c", OnDestroy: "d", OnFailure: "e", Deadline: minute}: "guarded a b c d e 1m",
 	} {
 		p := in.Filled()
 		if got := fmt.Sprint(p.Preset, " ", p.OnIntent, " ", p.OnDrift, " ", p.OnAbsent, " ", p.OnDestroy, " ", p.OnFailure, " ", p.Deadline); got != want {

@@ -4,13 +4,24 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // A Duration is written as text, such as "90s" or "1h30m".
 type Duration time.Duration
 
-func (d Duration) String() string { return time.Duration(d).String() }
+// String is the text form, without the units that are zero behind the others: 1h, not 1h0m0s.
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
 
 // MarshalText writes the text form.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }

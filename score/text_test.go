@@ -129,6 +129,17 @@ func FuzzMode(f *testing.F) {
 	fuzzText[score.Mode](f, score.ModePattern, "0644", "4755", "00644", "17777", "0o644", "")
 }
 
+func TestDurationText(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"0s": 0, "1ms": time.Millisecond, "10s": 10 * time.Second, "1m": time.Minute, "10m": 10 * time.Minute, "1m30s": 90 * time.Second,
+		"1h": time.Hour, "10h": 10 * time.Hour, "1h0m1s": time.Hour + time.Second, "24h10m": 24*time.Hour + 10*time.Minute, "-2h": -2 * time.Hour,
+	} {
+		if got := score.Duration(d).String(); got != want {
+			t.Errorf("%s is %s, want %s", d, got, want)
+		}
+	}
+}
+
 func FuzzDuration(f *testing.F) {
 	fuzzText[score.Duration](f, score.DurationPattern, "90s", "1h30m", "1.5h", "1µs", "1μs", "1ns", "0", "-1s")
 }

@@ -46,7 +46,7 @@ var cronFields = []cronField{
 	{"hour", "0 to 23", cron.NewParser(cron.Hour)},
 	{"day of month", "1 to 31", cron.NewParser(cron.Dom)},
 	{"month", "1 to 12, or jan to dec", cron.NewParser(cron.Month)},
-	{"day of week", "0 to 6, or sun to sat", cron.NewParser(cron.Dow)},
+	{"day of week", "0 to 6 with sunday as 0, or sun to sat", cron.NewParser(cron.Dow)},
 }
 
 var (
@@ -89,14 +89,11 @@ func (w Window) check(r *Report) {
 	at := r.At("cron")
 	fields := strings.Fields(w.Cron)
 	switch {
-	case strings.HasPrefix(w.Cron, "@"):
-		at.Errorf("cron %q must be five fields, such as \"30 2 * * sat\": minute, hour, day of month, month and day of week", w.Cron)
-		return
 	case strings.Contains(w.Cron, "="):
 		at.Errorf("cron %q names a time zone; a window is in the time zone of the device", w.Cron)
 		return
 	case len(fields) != len(cronFields):
-		at.Errorf("cron %q has %d fields and not five: minute, hour, day of month, month and day of week, such as \"30 2 * * sat\"", w.Cron, len(fields))
+		at.Errorf("cron %q must be five fields, such as \"30 2 * * sat\": minute, hour, day of month, month and day of week", w.Cron)
 		return
 	}
 	for i, f := range cronFields {
