@@ -30,6 +30,7 @@ func main() {
 
 func kiosk() score.Manifest {
 	d := score.NewDraft[score.RaspberryPi]("kiosk", score.Target{Device: "pi-7"})
+	d.Policy(score.Policy{Preset: score.Converge})
 
 	score.AddHostname(d, "name", score.Hostname{Name: "kiosk-7"})
 
@@ -44,7 +45,10 @@ func kiosk() score.Manifest {
 		Ports:   []score.Port{{IP: "127.0.0.1", Host: 8080, Container: 80}},
 		Volumes: []score.Volume{{Source: "/srv/kiosk", Target: "/usr/share/nginx/html", ReadOnly: true}},
 	})
-	d.After(page.ID())
+	d.After(page.ID()).Health(score.Health{
+		Readiness: &score.Probe{HTTP: &score.HTTPProbe{URL: "http://127.0.0.1:8080/"}},
+		Liveness:  &score.Probe{Container: "kiosk-web"},
+	})
 
 	conf := score.AddFile(d, "conf", score.File{
 		Path: "/etc/kiosk.conf", Content: "url=http://127.0.0.1:8080/\n", Mode: 0o640, Owner: "root",
