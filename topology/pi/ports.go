@@ -19,15 +19,11 @@ import (
 	"github.com/continuo-fleet/continuo/topology"
 )
 
-// blame names who holds a port that a container was to have, if podman could not start
-// it. Its own words, in the journal, name the port and nobody.
+// blame names who holds a port that a container was to have and that did not start. The
+// words of podman, in the journal, name the port and nobody.
 func (c *containers) blame(ctx context.Context, cfg topology.ContainerConfig, failure error) error {
 	f, ok := errors.AsType[*topology.Fault](failure)
 	if !ok || len(cfg.Ports) == 0 || f.Code != topology.CodeJobFailed && f.Code != topology.CodeExited {
-		return failure
-	}
-	u, err := c.ask(ctx, unitOf(cfg.Name))
-	if err != nil || !byPodman(u.ExitCode) {
 		return failure
 	}
 	bound, err := sockets()
@@ -48,10 +44,6 @@ func (c *containers) blame(ctx context.Context, cfg topology.ContainerConfig, fa
 	}
 	return failure
 }
-
-// byPodman tells whether podman itself ended with a status, and not the program in the
-// container, as far as a status can tell.
-func byPodman(status int) bool { return status >= 125 && status <= 127 }
 
 // takes tells whether a published port, in its canonical text, cannot be had beside s.
 func takes(port string, s socket) bool {
@@ -102,11 +94,14 @@ func (l listed) publishes(s socket) bool {
 var payload = regexp.MustCompile(`/libpod-(?:payload-)?([0-9a-f]{64})`)
 
 // holder says who has a socket: a container, by name, or else a process. It is "" if the
-// container itself has it by now.
+// container itself has it, which its unit may be starting again by now.
 func (c *containers) holder(ctx context.Context, self string, s socket) string {
 	var running []listed
 	_ = c.podman.call(ctx, c.podman.limit, request{method: "GET", path: "/containers/json"}, into(&running))
 	group := cgroupOf(s.cgroup)
+	if strings.Contains(group+"/", "/"+unitOf(self)+"/") {
+		return ""
+	}
 	inside := payload.FindStringSubmatch(group)
 	for _, l := range running {
 		if l.publishes(s) || inside != nil && inside[1] == l.ID { // the other is in the network of the device

@@ -71,6 +71,10 @@ func (c *containers) run(ctx context.Context, cfg topology.ContainerConfig) erro
 	return err
 }
 
+// byPodman tells whether podman itself ended with a status, and not the program in the
+// container, as far as a status can tell.
+func byPodman(status int) bool { return status >= 125 && status <= 127 }
+
 // define puts the definition in place and has systemd load it. If systemd gets no unit
 // from it, the old definition is back when define returns.
 func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, text []byte) error {
