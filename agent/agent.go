@@ -38,20 +38,26 @@ type Agent struct {
 	events   chan struct{}
 	replan   chan struct{} // the watcher has other resources to watch
 	outbox   chan struct{}
+	mail     chan struct{} // there are receipts to send
 	progress chan struct{}
 
 	accepting sync.Mutex // one intent at a time
 
 	// of the loop alone
-	fetcher *fetcher
-	force   *plan                  // in force: what it needs was fetched, or tried to
-	last    interpret.DeviceStatus // what came of the last pass
-	unkept  bool                   // the last pass could not keep the books
+	fetcher  *fetcher
+	force    *plan                  // in force: what it needs was fetched, or tried to
+	last     interpret.DeviceStatus // what came of the last pass
+	versions versions
+	whole    *plan // every score of it was played at least once
+	unkept   bool  // the last pass could not keep the books
 
 	mu        sync.Mutex
 	plan      *plan // of the last accepted intent
 	played    *plan // of the last pass
 	control   Control
+	orders    []order                    // operations that were accepted and not done yet
+	receipts  []interpret.Receipt        // to be sent
+	dirty     map[topology.Resource]bool // events since the last pass
 	problems  []interpret.Problem
 	recovered time.Time              // when a loss was found last
 	status    interpret.DeviceStatus // as it is reported
@@ -63,7 +69,7 @@ func New(c Config) *Agent {
 		c.Relist = 5 * time.Minute
 	}
 	one := func() chan struct{} { return make(chan struct{}, 1) }
-	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), progress: one()}
+	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), mail: one(), progress: one()}
 	a.fetcher = newFetcher(a.Runner, func() { signal(a.wake) })
 	a.Runner.progress = func() { signal(a.progress) }
 	a.Runner.Uncertain = c.Recovered.Lost() || c.Recovered.Newer
@@ -85,6 +91,8 @@ const patience = 30 * time.Second
 // what was accepted last; then it connects.
 func (a *Agent) Run(ctx context.Context) {
 	a.load()
+	a.interrupted()
+	a.sendAgain()
 	a.sweep()
 	defer a.fetcher.wait()
 	var wg sync.WaitGroup
@@ -102,10 +110,11 @@ func (a *Agent) Run(ctx context.Context) {
 				return
 			}
 			wg.Go(func() { a.deliver(ctx) })
+			wg.Go(func() { a.deliverReceipts(ctx) })
 			a.Link.Run(ctx, a)
 		})
 	}
-	a.pass(ctx)
+	a.pass(ctx, nil)
 	close(first)
 	if a.Supervisor != nil {
 		a.Supervisor.Ready()
@@ -117,7 +126,7 @@ func (a *Agent) Run(ctx context.Context) {
 // How long events are gathered before a pass. Events that lead to nothing make it
 // longer, so that noise costs little.
 const (
-	shortGap = 50 * time.Millisecond
+	shortGap = 2 * time.Millisecond
 	longGap  = 30 * time.Second
 )
 
@@ -140,6 +149,7 @@ func (a *Agent) loop(ctx context.Context) {
 	gap, gather, lastEvent := shortGap, (<-chan time.Time)(nil), time.Time{}
 	for {
 		events := false
+		var about []topology.Resource
 		select {
 		case <-ctx.Done():
 			return
@@ -159,11 +169,12 @@ func (a *Agent) loop(ctx context.Context) {
 			continue
 		case <-gather:
 			gather, events = nil, true
+			about = a.takeDirty()
 		case <-a.wake:
 		case <-relist.C:
 		case <-retry.C:
 		}
-		changed := a.pass(ctx)
+		changed := a.pass(ctx, about)
 		switch {
 		case changed:
 			gap = shortGap
@@ -171,7 +182,9 @@ func (a *Agent) loop(ctx context.Context) {
 		case events:
 			gap = min(2*gap, longGap)
 		}
-		relist.Reset(a.jitter())
+		if len(about) == 0 {
+			relist.Reset(a.jitter())
+		}
 		retry.Reset(a.untilRetry())
 	}
 }

@@ -67,7 +67,10 @@ func TestEverythingAtOnce(t *testing.T) {
 						last = in
 					}
 				case 0:
-					r.dev.Put(fmt.Sprintf("/etc/%d.conf", rnd.IntN(2)), "by hand")
+					// only what is there: what is not would be foreign, and stay
+					if path := fmt.Sprintf("/etc/%d.conf", rnd.IntN(2)); slices.Contains(r.dev.List("/etc"), path) {
+						r.dev.Put(path, "by hand")
+					}
 				case 1:
 					r.dev.StopUnit(fmt.Sprintf("app%d.service", rnd.IntN(2)))
 				case 2:

@@ -28,12 +28,18 @@ func TestTwoManifestsClaimOnePath(t *testing.T) {
 	}
 }
 
-// A foreign file is overwritten only with a durable copy, a foreign container never (cases 83, K14).
+// A foreign file is a conflict for whatever policy lets a device act by itself. With a person's consent it is overwritten,
+// after a durable copy; a foreign container never (cases 83, K14).
 func TestForeign(t *testing.T) {
 	r := newRig(t)
 	r.dev.Put("/etc/motd", "precious")
 	r.dev.RunByHand("web", "localhost/other:1")
-	st := r.apply(intent(1, manifest("m", file("motd", "/etc/motd", "ours"), container("web", "web"))))
+	in := intent(1, manifest("m", file("motd", "/etc/motd", "ours"), container("web", "web")))
+	r.want(r.apply(in), "m/motd=conflict/foreign m/web=conflict/foreign")
+	if c, _ := r.dev.Read("/etc/motd"); c != "precious" {
+		t.Fatalf("the file is %q", c)
+	}
+	st := r.confirm(in)
 	r.want(st, "m/motd=changed m/web=conflict/foreign")
 	name := st.Manifests[0].Scores[0].Backup
 	_, content, err := r.store.ReadBackup(name)

@@ -16,13 +16,12 @@ import (
 // gate is the door in front of every change to one score: it asks the authority, backs
 // up what is foreign, and writes down ownership and begin before anything is touched.
 type gate struct {
-	*Runner
-	plan    *plan
+	*pass
 	it      *item
-	blocked bool
 	renewed bool // a score that restarts this one has changed since its last try
 
 	effort effort
+	action interpret.PlannedAction // the last one that it was asked about
 }
 
 // wish is what makes a try another one.
@@ -36,21 +35,74 @@ const (
 	verbRemove = "remove"
 )
 
+// decide answers what may happen to a, and says so in the action, too. It writes nothing.
+func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.Verdict {
+	p := g.planned(a)
+	p.Provenance = prov
+	q := authority.Question{
+		Policy: g.it.policy, Cause: a.Cause, Effect: a.Effect, Provenance: prov, Replaces: replaces(a),
+		Blocked: g.blocked, Closed: g.closed(g.it.manifest.policy, g.it.score.Policy),
+	}
+	var changed bool
+	q.Given, q.Name, changed = g.consent.given(p)
+	if e, owned := g.primary(); owned && q.Given == authority.None && e.SpecDigest == g.it.digest && g.Store.IsOpen(e.Resource) {
+		q.Given, q.Name = authority.Begun, e.Authority // the journal carries the right to finish what was begun
+	}
+	d := authority.Decide(q)
+	v := interpret.Verdict{Authority: d.Authority, Code: d.Code, Message: d.Reason}
+	switch {
+	case g.it.score.Engine != nil && g.it.score.Engine.Noop:
+		d.Decision, v.Outcome, v.Code, v.Message = interpret.DecideReport, interpret.Drifted, interpret.CodeNoop, "the score says to only look"
+	case changed && d.Decision != interpret.DecideApply:
+		v.Outcome, v.Code, v.Message = interpret.Conflict, interpret.CodePlanChanged, "it is not as it was when the plan was made: plan again"
+	default:
+		v.Allow = d.Decision == interpret.DecideApply
+		v.Outcome = outcomeOf(d.Decision)
+	}
+	if a.Cause == interpret.CauseDrift && d.Decision == interpret.DecideReport && g.it.policy.OnDrift == "ignore" && !g.blocked {
+		v.Outcome = interpret.Unchanged // it is said, and does not count
+	}
+	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, v.Code, v.Message
+	p.Backup = v.Allow && prov == interpret.Foreign && replaces(a)
+	g.action = p
+	return v
+}
+
+// outcomeOf is what is reported of an action that may not happen.
+func outcomeOf(d interpret.Decision) interpret.Outcome {
+	switch d {
+	case interpret.DecidePending:
+		return interpret.Pending
+	case interpret.DecideRefuse:
+		return interpret.Conflict
+	}
+	return interpret.Drifted
+}
+
+// replaces reports whether any change overwrites what is kept nowhere else.
+func replaces(a interpret.Action) bool {
+	return slices.ContainsFunc(a.Changes, func(c interpret.Change) bool { return c.Replaces })
+}
+
 func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict, error) {
 	entry, owned := g.primary()
 	prov, refusal := g.provenance(a, entry, owned)
 	if refusal != nil {
+		g.action = g.planned(a)
+		g.action.Decision, g.action.Code, g.action.Reason = interpret.DecideRefuse, refusal.Code, refusal.Message
 		return *refusal, nil
 	}
-	if v, early := g.pace.holds(g.it.mark(), g.wish()); early {
+	if v, early := g.pace.holds(g.it.mark(), g.wish()); early && !g.dry && g.consent == nil {
 		g.effort = held
 		return v, nil
 	}
-	d := authority.Decide(authority.Question{
-		Policy: g.it.policy, Cause: a.Cause, Effect: a.Effect, Provenance: prov, Replaces: replaces(a), Blocked: g.blocked,
-	})
-	if d.Decision != interpret.DecideApply {
-		return g.denied(d), nil
+	v := g.decide(a, prov)
+	if !v.Allow || g.dry {
+		if v.Allow {
+			v.Outcome = interpret.Drifted
+		}
+		v.Allow = false
+		return v, nil
 	}
 	backup := entry.Backup
 	if prov == interpret.Foreign && a.Found {
@@ -68,14 +120,19 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	} else if a.Found && a.FoundMark != g.it.mark() {
 		how = store.Adopted
 	}
-	if err := g.Store.Begin(g.actions(entry, how, backup)...); err != nil {
+	if err := g.Store.Begin(g.actions(entry, how, backup, v.Authority)...); err != nil {
 		return interpret.Verdict{}, err
 	}
 	g.effort = tried
-	return interpret.Verdict{
-		Allow: true, Authority: d.Authority, Backup: backup, Mark: g.it.mark(),
-		Retry: owned && entry.SpecDigest == g.it.digest && a.Cause != interpret.CauseDependency && !g.renewed,
-	}, nil
+	v.Backup, v.Mark = backup, g.it.mark()
+	v.Retry = owned && entry.SpecDigest == g.it.digest && a.Cause != interpret.CauseDependency && !g.renewed
+	return v, nil
+}
+
+// released reports whether a thing was given up while it carried this mark of ours.
+func (r *Runner) released(res score.Resource, mark topology.Mark) bool {
+	was, ok := r.Store.Note(noteReleased + string(res))
+	return ok && was == string(mark)
 }
 
 // provenance says whose the thing is. A mark of another manifest that may still want
@@ -84,7 +141,12 @@ func (g *gate) provenance(a interpret.Action, e store.Entry, owned bool) (interp
 	if owned && e.Provenance == store.Adopted {
 		return interpret.Adopted, nil
 	}
-	if owned || !a.Found || a.FoundMark == g.it.mark() {
+	switch {
+	case owned || !a.Found:
+		return interpret.Owned, nil
+	case g.released(g.it.claims[0], a.FoundMark):
+		return interpret.Foreign, nil
+	case a.FoundMark == g.it.mark():
 		return interpret.Owned, nil
 	}
 	if m, _, ok := strings.Cut(string(a.FoundMark), "/"); ok {
@@ -97,77 +159,8 @@ func (g *gate) provenance(a interpret.Action, e store.Entry, owned bool) (interp
 	return interpret.Foreign, nil
 }
 
-func (g *gate) denied(d authority.Answer) interpret.Verdict {
-	v := interpret.Verdict{Code: d.Code, Message: d.Reason}
-	switch d.Decision {
-	case interpret.DecidePending:
-		v.Outcome = interpret.Pending
-	case interpret.DecideRefuse:
-		v.Outcome = interpret.Conflict
-	default:
-		v.Outcome = interpret.Drifted
-	}
-	return v
-}
-
-// replaces reports whether any change overwrites what is kept nowhere else.
-func replaces(a interpret.Action) bool {
-	return slices.ContainsFunc(a.Changes, func(c interpret.Change) bool { return c.Replaces })
-}
-
-// backUp copies every foreign file that the score claims into the store. Content that
-// cannot be kept is not overwritten.
-func (g *gate) backUp(ctx context.Context) (name string, err error) {
-	const limit = 64 << 20
-	for _, c := range g.it.claims {
-		path, ok := strings.CutPrefix(string(c), "file:")
-		if !ok {
-			continue
-		}
-		if _, owned := g.Store.Owner(string(c)); owned {
-			continue
-		}
-		if g.Files == nil {
-			return "", topology.Faultf(topology.CodeForeign, "nobody can read %s", path)
-		}
-		st, err := g.Files.File(ctx, path)
-		if err != nil {
-			return "", err
-		}
-		if st.Type != topology.Regular {
-			continue
-		}
-		content, err := g.Files.Content(ctx, path, limit)
-		if err != nil {
-			return "", err
-		}
-		b, err := g.Store.SaveBackup(store.Backup{Path: path, Mode: st.Mode, UID: int(st.UID), GID: int(st.GID)}, content)
-		if err != nil {
-			return "", err
-		}
-		name = b.Name
-	}
-	return name, nil
-}
-
-// actions are the ledger entries of the score as they are from now on: one per
-// resource it claims, the spec with the first.
-func (g *gate) actions(old store.Entry, how store.Provenance, backup string) []store.Action {
-	out := make([]store.Action, len(g.it.claims))
-	for i, c := range g.it.claims {
-		e := store.Entry{
-			Resource: string(c), Manifest: g.it.manifest.name, Score: string(g.it.score.ID), Kind: string(g.it.score.Spec.Kind()),
-			Generation: g.it.manifest.generation, LastChanged: old.LastChanged, Provenance: how, SpecDigest: g.it.digest, Backup: backup,
-		}
-		if i == 0 {
-			e.Spec, e.Triggers = g.it.spec, old.Triggers
-		}
-		out[i] = store.Action{Entry: e, Verb: verbApply, Take: true}
-	}
-	return out
-}
-
-func (g *gate) Done(_ context.Context, _ interpret.Action, st interpret.ScoreStatus) error {
+func (g *gate) Done(_ context.Context, a interpret.Action, st interpret.ScoreStatus) error {
+	g.it.text = diffOf(a.Text, g.it.claims)
 	var results []store.Result
 	for i, c := range g.it.claims {
 		if !g.Store.IsOpen(string(c)) {
@@ -193,49 +186,3 @@ func (g *gate) Done(_ context.Context, _ interpret.Action, st interpret.ScoreSta
 // cameUp reports whether an action that failed did start the thing as it is described
 // now: it ended by itself, and nothing of an older description can be running.
 func cameUp(c interpret.Code) bool { return topology.Code(c) == topology.CodeExited }
-
-// Holds makes books again that do not say what the device says: a mark of ours on a
-// thing that no entry claims, an action that was begun and reached its end before a
-// crash, a score that got another id or another set of triggers.
-func (g *gate) Holds(ctx context.Context, _ score.Score, mark topology.Mark) error {
-	e, owned := g.primary()
-	if !owned && mark != g.it.mark() {
-		return nil // true by itself, and foreign
-	}
-	for _, c := range g.it.claims {
-		if g.Store.IsOpen(string(c)) {
-			return g.Done(ctx, interpret.Action{}, interpret.ScoreStatus{Outcome: interpret.Changed})
-		}
-	}
-	now := g.settled()
-	if e.Triggers == now && g.kept() {
-		return nil
-	}
-	how := store.Created
-	if owned {
-		how = e.Provenance
-	}
-	actions := g.actions(e, how, e.Backup)
-	actions[0].Entry.Triggers = now // never interrupted: that would have been a change
-	return g.Store.Record(actions...)
-}
-
-// kept reports whether the books say of everything that the score claims that it was
-// made by this score as it is now.
-func (g *gate) kept() bool {
-	for _, c := range g.it.claims {
-		e, owned := g.Store.Owner(string(c))
-		if !owned || e.Manifest != g.it.manifest.name || e.Score != string(g.it.score.ID) || e.SpecDigest != g.it.digest {
-			return false
-		}
-	}
-	return true
-}
-
-// primary is the entry of the resource that the score is about.
-func (g *gate) primary() (store.Entry, bool) {
-	if len(g.it.claims) == 0 {
-		return store.Entry{}, false
-	}
-	return g.Store.Owner(string(g.it.claims[0]))
-}

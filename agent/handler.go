@@ -46,7 +46,7 @@ func (a *Agent) Offer(in Intent) error {
 // follow makes in the present plan, which comes into force when what it needs is here.
 // What was said about other documents holds no more.
 func (a *Agent) follow(in Intent, how string) {
-	pl := prepare(in)
+	pl := a.Runner.prepared(in)
 	a.mu.Lock()
 	a.plan = pl
 	a.problems = slices.DeleteFunc(a.problems, func(p interpret.Problem) bool { return !lasting[p.Code] })

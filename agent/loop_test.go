@@ -316,3 +316,5 @@ func TestPulseIsOfOneIntent(t *testing.T) {
 		}
 	})
 }
+
+func (l *badLink) Send(context.Context, interpret.Receipt) error { return errors.New("cannot send") }

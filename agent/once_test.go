@@ -13,7 +13,7 @@ func TestOnceLeavesOtherManifestsAlone(t *testing.T) {
 	r.apply(agent.Once(manifest("a", file("x", "/etc/x", "a"))))
 	other := agent.Once(manifest("b", file("y", "/etc/x", "b"), file("z", "/etc/z", "b")))
 	r.want(r.apply(other), "b/y=conflict/owned_by b/z=changed")
-	st, err := r.runner.Plan(t.Context(), other)
+	st, err := r.runner.Observe(t.Context(), other)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func TestPartsThatAScoreGivesUp(t *testing.T) {
 func TestAdoptedThingsStay(t *testing.T) {
 	r := newRig(t)
 	r.dev.Put("/etc/motd", "precious")
-	r.apply(intent(1, manifest("m", file("motd", "/etc/motd", "ours"), file("b", "/etc/b", "1"))))
+	r.confirm(intent(1, manifest("m", file("motd", "/etc/motd", "ours"), file("b", "/etc/b", "1"))))
 	two := intent(2, manifest("m", file("b", "/etc/b", "1")))
 	for range 2 {
 		st := r.apply(two)
@@ -208,7 +208,7 @@ func TestForeignWithoutBackup(t *testing.T) {
 		r := newRig(t)
 		r.dev.Put("/etc/motd", "precious")
 		tt.set(r)
-		st := r.apply(intent(1, manifest("m", file("motd", "/etc/motd", "ours"))))
+		st := r.confirm(intent(1, manifest("m", file("motd", "/etc/motd", "ours"))))
 		s := st.Manifests[0].Scores[0]
 		if c, _ := r.dev.Read("/etc/motd"); c != "precious" || s.Outcome != interpret.Failed || !strings.Contains(s.Message, "cannot back up what is there") {
 			t.Errorf("%s: content %q, %s: %s", tt.name, c, s.Outcome, s.Message)
@@ -216,7 +216,7 @@ func TestForeignWithoutBackup(t *testing.T) {
 	}
 	r := newRig(t) // a foreign unit file
 	r.dev.Put("/etc/systemd/system/s.service", "[Service]\nExecStart=/usr/bin/theirs\n")
-	st := r.apply(intent(1, manifest("m", service("s", "s.service"))))
+	st := r.confirm(intent(1, manifest("m", service("s", "s.service"))))
 	name := st.Manifests[0].Scores[0].Backup
 	if _, content, err := r.store.ReadBackup(name); err != nil || !strings.Contains(string(content), "theirs") {
 		t.Errorf("backup %q holds %q, %v", name, content, err)

@@ -15,8 +15,18 @@ import (
 // It does the same with scores that somebody else changes again and again: a device
 // that fights wears out its disk and settles nothing.
 type pace struct {
-	mu   sync.Mutex
-	past map[topology.Mark]*past
+	mu    sync.Mutex
+	past  map[topology.Mark]*past
+	opens time.Time // when a window opens that something waits for; zero: none
+}
+
+// reopens makes a pass due when a window opens.
+func (p *pace) reopens(at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !at.IsZero() && (p.opens.IsZero() || at.Before(p.opens) || p.opens.Before(time.Now())) {
+		p.opens = at
+	}
 }
 
 // past is what came of the last tries of one wish.
@@ -130,6 +140,9 @@ func (p *pace) unfulfilled(mark topology.Mark, digest string) bool {
 func (p *pace) next() (at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.opens.After(time.Now()) {
+		at = p.opens
+	}
 	for _, h := range p.past {
 		if h.awaiting && (at.IsZero() || h.next.Before(at)) {
 			at = h.next

@@ -13,6 +13,7 @@ import (
 
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/topology"
 )
 
 // load takes the last accepted intent from the store, and says what the store lost. An
@@ -69,19 +70,39 @@ func (a *Agent) sweep() {
 	}
 }
 
-// pass plays the plan in force once and tells whether it changed anything. While it is
-// under way the supervisor hears of its progress, readers see that it is running, and
-// a newer intent ends it early.
-func (a *Agent) pass(ctx context.Context) (changed bool) {
-	present, control := a.present()
+// pass does what was asked for, and then plays the plan in force once, or the part of it that
+// events were about. It tells whether it changed anything.
+func (a *Agent) pass(ctx context.Context, about []topology.Resource) (changed bool) {
+	if a.operate(ctx) {
+		about = nil
+	}
 	sound := a.checkStore()
+	present, _ := a.present()
 	if present == nil {
 		a.publish(interpret.DeviceStatus{APIVersion: apiVersion, Kind: interpret.StatusKind, Phase: interpret.PhaseIdle, State: interpret.StateNoIntent})
 		return false
 	}
-	p := &pass{Runner: a.Runner, blocked: control.Blocked || a.Recovered.Newer, halt: make(chan struct{}), fetcher: a.fetcher}
+	_, p, err := a.play(ctx, nil, about)
+	if a.unkept && err == nil && sound {
+		a.resolve(CodeStore)
+	}
+	a.unkept = err != nil || !sound
+	return p.changed
+}
+
+// play plays the plan in force once. While it is under way the supervisor hears of its
+// progress, readers see that it is running, and a newer intent ends it early.
+func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource) (interpret.DeviceStatus, *pass, error) {
+	present, control := a.present()
+	p := &pass{
+		Runner: a.Runner, blocked: control.Blocked || a.Recovered.Newer, halt: make(chan struct{}), fetcher: a.fetcher,
+		consent: c, carried: a.last.Orphans,
+	}
 	p.plan = a.advance(ctx, present, p.blocked)
 	p.superseded = p.plan != present
+	if len(about) > 0 && c == nil && !p.superseded && a.whole == p.plan && !a.Runner.Uncertain {
+		p.only = p.plan.concerned(about)
+	}
 	over := make(chan struct{})
 	var st interpret.DeviceStatus
 	var err error
@@ -94,15 +115,23 @@ func (a *Agent) pass(ctx context.Context) (changed bool) {
 		a.problem(CodeStore, err.Error())
 		a.Log.WithError(err).Error("cannot keep the books")
 	}
-	if a.unkept && err == nil && sound {
-		a.resolve(CodeStore)
+	if a.whole = p.plan; err != nil || p.halted() {
+		a.whole = nil
 	}
-	a.unkept = err != nil || !sound
 	if st.State == interpret.StateConverged && !a.Runner.Uncertain && a.recoveredFor() > sayRecovered {
 		a.resolve(CodeRecovered)
 	}
 	a.Runner.keep(p.plan)
-	changed = a.log(st, p.removed)
+	p.changed = a.log(st, p.removed)
+	for _, problem := range p.problems {
+		a.problem(CodeRestore, problem)
+	}
+	if r, some := a.passReceipt(p, st); some && c == nil && err == nil {
+		a.conclude(r)
+	}
+	if err == nil && !p.blocked && !p.superseded && !p.halted() {
+		a.judge(p, st)
+	}
 	switch {
 	case p.superseded:
 		st = a.underway(st, present)
@@ -113,7 +142,7 @@ func (a *Agent) pass(ctx context.Context) (changed bool) {
 		}
 	}
 	a.publish(st)
-	return changed
+	return st, p, err
 }
 
 // awaits reports whether a score waits for the first try to fetch what it needs.
@@ -243,7 +272,7 @@ func (a *Agent) keepAgain() bool {
 	if pl == nil {
 		return true
 	}
-	if err := a.accept(pl.intent); err != nil {
+	if err := a.accept(pl.offered); err != nil {
 		a.problem(CodeStore, err.Error())
 		return false
 	}

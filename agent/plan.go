@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -18,8 +17,10 @@ import (
 // per intent and never changed, except that a pass keeps in its items what came of
 // them: passes over one plan come one after the other.
 type plan struct {
-	intent    Intent
-	manifests []plannedManifest // sorted by name
+	offered   Intent                        // as it was accepted
+	intent    Intent                        // as it is in force: with earlier versions of what failed
+	back      map[string]interpret.Rollback // by manifest, why
+	manifests []plannedManifest             // sorted by name
 	claimed   map[score.Resource][]*item
 	ports     map[string][]claim     // by number and protocol: only those can overlap
 	marks     map[topology.Mark]bool // of all items
@@ -37,9 +38,9 @@ type plannedManifest struct {
 type item struct {
 	manifest   *plannedManifest
 	score      score.Score
-	policy     score.Policy // in force
-	spec       json.RawMessage
-	digest     string
+	policy     score.Policy    // in force
+	body       json.RawMessage // the score as it is kept in the books
+	digest     string          // of its spec alone: what else is said of a score changes nothing on the device
 	claims     []score.Resource
 	needs      []*item
 	triggers   []*item
@@ -47,6 +48,8 @@ type item struct {
 	invalidity interpret.Code
 	done       chan struct{} // of the pass under way, as what follows
 	status     interpret.ScoreStatus
+	action     interpret.PlannedAction // that its gate was asked about last; none: without a verb
+	text       *textChange             // what its last change did to a text; may be nil
 	effort     effort
 	unfetched  bool // what it needs is not here yet, and it is not played before
 }
@@ -67,9 +70,17 @@ func (it *item) mark() topology.Mark {
 	return topology.Mark(it.manifest.name + "/" + string(it.score.ID))
 }
 
+// prepared is prepare for what is in force of in.
+func (r *Runner) prepared(in Intent) *plan {
+	now, back := r.inForce(in)
+	p := prepare(now)
+	p.offered, p.back = in, back
+	return p
+}
+
 func prepare(in Intent) *plan {
 	p := &plan{
-		intent: in, claimed: map[score.Resource][]*item{}, ports: map[string][]claim{},
+		offered: in, intent: in, claimed: map[score.Resource][]*item{}, ports: map[string][]claim{},
 		marks: map[topology.Mark]bool{}, unread: map[topology.Mark]bool{},
 	}
 	p.manifests = make([]plannedManifest, len(in.Assignment.Spec.Manifests))
@@ -81,7 +92,6 @@ func prepare(in Intent) *plan {
 	for i := range p.manifests {
 		for _, it := range p.manifests[i].items {
 			it.manifest = &p.manifests[i]
-			it.policy = authority.Effective(nil, it.manifest.policy, it.score.Policy)
 			p.marks[it.mark()] = true
 			if len(it.claims) == 0 {
 				p.unread[it.mark()] = true
@@ -119,7 +129,11 @@ func (pm *plannedManifest) plan(m score.Manifest) {
 			continue
 		}
 		sum := sha256.Sum256(spec)
-		it.spec, it.digest, it.claims = spec, hex.EncodeToString(sum[:]), s.Spec.Claims()
+		it.digest, it.claims = hex.EncodeToString(sum[:]), s.Spec.Claims()
+		if it.body, err = score.Encode(s); err != nil {
+			it.problem, it.invalidity = err.Error(), interpret.CodeInvalid
+			continue
+		}
 		r := score.NewReport()
 		s.Spec.Check(r)
 		for _, p := range r.Problems() {

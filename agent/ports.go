@@ -24,6 +24,10 @@ type Link interface {
 	// Run connects, for ever, until ctx ends.
 	Run(ctx context.Context, h Handler)
 
+	// Send delivers a receipt. It returns when the receipt is stored, or says why it could not be; the caller tries again.
+	// The same one may be sent more than once.
+	Send(ctx context.Context, r interpret.Receipt) error
+
 	// Report replaces the last status of the device. It returns when the status is
 	// stored, or says why it could not be; the caller tries again. What st points to is
 	// the agent's, and stays as it is.
@@ -92,6 +96,7 @@ const (
 	CodeLink         interpret.Code = "link"
 	CodeWatch        interpret.Code = "watch"
 	CodeBrake        interpret.Code = "brake"
+	CodeRestore      interpret.Code = "restore"  // what was there before could not be put back
 	CodePrefetch     interpret.Code = "prefetch" // what a score needs from elsewhere is not here yet
 
 	// of links

@@ -73,6 +73,16 @@ func (r *rig) apply(in agent.Intent) interpret.DeviceStatus {
 	return st
 }
 
+// confirm plays in with the consent of a person.
+func (r *rig) confirm(in agent.Intent) interpret.DeviceStatus {
+	r.t.Helper()
+	st, err := r.runner.Confirm(r.t.Context(), in, "by-hand")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return st
+}
+
 func manifest(name string, scores ...score.Score) score.Manifest {
 	return score.Manifest{
 		APIVersion: score.APIVersion, Kind: score.ManifestKind, Metadata: score.Metadata{Name: name, Generation: 1},
@@ -158,11 +168,12 @@ func recorded() (*logrus.Entry, *bytes.Buffer) {
 type fleetSide struct {
 	handler   chan agent.Handler
 	reported  chan interpret.DeviceStatus
+	receipts  chan interpret.Receipt
 	onConnect func()
 }
 
 func newFleetSide() *fleetSide {
-	return &fleetSide{make(chan agent.Handler, 1), make(chan interpret.DeviceStatus, 1000), func() {}}
+	return &fleetSide{make(chan agent.Handler, 1), make(chan interpret.DeviceStatus, 1000), make(chan interpret.Receipt, 1000), func() {}}
 }
 
 func (f *fleetSide) Run(ctx context.Context, h agent.Handler) {
@@ -173,5 +184,10 @@ func (f *fleetSide) Run(ctx context.Context, h agent.Handler) {
 
 func (f *fleetSide) Report(_ context.Context, st interpret.DeviceStatus) error {
 	f.reported <- st
+	return nil
+}
+
+func (f *fleetSide) Send(_ context.Context, r interpret.Receipt) error {
+	f.receipts <- r
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -21,6 +22,8 @@ type Runner struct {
 	// Files lets foreign content be backed up before it is overwritten; without it no
 	// foreign content is overwritten.
 	Files topology.FileReader
+	// Ceiling is what the device lets be done to it at all, whoever signed for it.
+	Ceiling authority.Ceiling
 	// Parallel is how many scores are played at once; 0 means 4.
 	Parallel int
 	// Uncertain is set if books were lost: nothing is collected until a pass has found
@@ -47,32 +50,52 @@ type pass struct {
 	fetcher    *fetcher // fetches in the background; nil: the pass does it first
 	superseded bool     // what a newer intent needs is being fetched
 
-	removed []interpret.Orphan // what was collected
+	only    []*item            // play these alone: the others are as they were; nil: all
+	carried []interpret.Orphan // what a pass over a part says is left
+
+	played   []*item // those of the pass
+	begun    time.Time
+	changed  bool
+	consent  *consent                  // what a person allowed for this pass; may be nil
+	removals []interpret.PlannedAction // what was asked about what is no longer named
+	removed  []interpret.Orphan        // what was collected
+	problems []string                  // what else went wrong
 }
 
 // run plays every score of the plan once and collects what is no longer wanted. The
 // error is about the books only.
 func (p *pass) run(ctx context.Context) (interpret.DeviceStatus, error) {
-	begun := now()
+	p.begun = now()
 	items := p.items()
 	if !p.dry && !p.blocked {
 		p.prefetch(ctx, items)
 	}
 	err := p.playAll(ctx, items)
 	st := p.status()
-	if err == nil && !p.dry {
+	switch {
+	case p.only != nil:
+		st.Orphans = p.carried
+	case err == nil:
 		st.Orphans, err = p.collect(ctx, st)
 	}
+	if err == nil && !p.dry && !p.blocked && p.only == nil {
+		err = p.keepPolicies()
+	}
 	st.FoldDevice()
-	st.Started, st.Finished = begun, now()
+	st.Started, st.Finished = p.begun, now()
 	return st, err
 }
 
 // items are those of the plan, ready for the pass.
 func (p *pass) items() []*item {
-	items := p.plan.items()
+	items := p.only
+	if items == nil {
+		items = p.plan.items()
+	}
+	p.played = items
 	for _, it := range items {
 		it.done, it.status, it.effort, it.unfetched = make(chan struct{}), interpret.ScoreStatus{}, looked, false
+		it.policy, it.action, it.text = authority.Effective(p.Ceiling.Policy, it.manifest.policy, it.score.Policy), interpret.PlannedAction{}, nil
 	}
 	return items
 }
@@ -101,7 +124,7 @@ func (p *pass) each(items []*item, f func(*item)) {
 
 // gate is the door in front of it.
 func (p *pass) gate(it *item) *gate {
-	return &gate{Runner: p.Runner, plan: p.plan, it: it, blocked: p.blocked}
+	return &gate{pass: p, it: it}
 }
 
 func (p *pass) playAll(ctx context.Context, items []*item) error {
@@ -145,7 +168,7 @@ func (p *pass) play(ctx context.Context, it *item) error {
 		p.pace.note(it.mark(), g.wish(), st, g.effort)
 		p.remember(it, &st)
 	}
-	it.status = st
+	it.status, it.action = st, g.action
 	return err
 }
 
@@ -156,6 +179,9 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 	}
 	if it.problem != "" {
 		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: it.invalidity, Message: it.problem}, nil
+	}
+	if code, why, refused := p.Ceiling.Refuses(it.score); refused {
+		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: code, Message: why}, nil
 	}
 	if it.status.Outcome != "" { // it could not be fetched, or not yet
 		g.effort = it.effort
@@ -182,8 +208,8 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 	defer cancel()
 	wish := interpret.Wish{Score: it.score, Cause: g.cause()}
 	wish.Restart, g.renewed = g.restart()
-	if p.dry {
-		return p.Table.Observe(ctx, wish), nil
+	if it.score.Decommission {
+		return p.decommission(ctx, g)
 	}
 	return p.Table.Play(ctx, wish, g)
 }
@@ -216,6 +242,9 @@ func (g *gate) cause() interpret.Cause {
 	applied := e.LastChanged > 0 || g.it.manifest.generation == 0 && e.Applied > 0
 	if owned && e.SpecDigest == g.it.digest && applied && !g.pace.unfulfilled(g.it.mark(), g.it.digest) {
 		return interpret.CauseDrift
+	}
+	if _, back := g.plan.back[g.it.manifest.name]; back {
+		return interpret.CauseRollback
 	}
 	return interpret.CauseIntent
 }

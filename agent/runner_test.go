@@ -79,7 +79,7 @@ func TestDriftIsCorrected(t *testing.T) {
 func TestPlanChangesNothing(t *testing.T) {
 	r := newRig(t)
 	rec := r.dev.Record()
-	st, err := r.runner.Plan(t.Context(), intent(1, manifest("m", file("a", "/etc/a", "1"), service("s", "s.service", "a"))))
+	st, err := r.runner.Observe(t.Context(), intent(1, manifest("m", file("a", "/etc/a", "1"), service("s", "s.service", "a"))))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -53,8 +54,28 @@ func (p *pass) status() interpret.DeviceStatus {
 		for _, it := range m.items {
 			ms.Scores = append(ms.Scores, it.status)
 		}
+		if b, back := p.plan.back[m.name]; back {
+			ms.RolledBack = &b
+			ms.Scores = undone(ms.Scores, b)
+		}
 		slices.SortFunc(ms.Scores, func(a, b interpret.ScoreStatus) int { return cmp.Compare(a.ID, b.ID) })
 		st.Manifests = append(st.Manifests, ms)
 	}
 	return st
+}
+
+// undone says of the score that failed that it was undone, as soon as all is as it was before.
+func undone(scores []interpret.ScoreStatus, b interpret.Rollback) []interpret.ScoreStatus {
+	for _, s := range scores {
+		if !s.Converged() {
+			return scores // it says itself why it is not there yet
+		}
+	}
+	i := slices.IndexFunc(scores, func(s interpret.ScoreStatus) bool { return s.ID == b.Score })
+	if i < 0 {
+		scores, i = append(scores, interpret.ScoreStatus{ID: b.Score, ObservedGeneration: b.Generation, Since: b.Since}), len(scores)
+	}
+	scores[i].Outcome, scores[i].Code = interpret.RolledBack, b.Code
+	scores[i].Message = interpret.Brief(fmt.Sprintf("generation %d is undone, and generation %d is in force: %s", b.Generation, b.To, b.Message))
+	return scores
 }

@@ -75,6 +75,7 @@ const (
 	StateDrifted     State = "drifted"     // some score is not true and was left so
 	StatePartial     State = "partial"     // some scores hold, some failed
 	StateUnsupported State = "unsupported" // the device cannot do some score
+	StateRolledBack  State = "rolled_back" // a generation failed, and the last good one is in force
 	StateFailed      State = "failed"      // no score holds
 )
 
@@ -86,8 +87,28 @@ type ManifestStatus struct {
 	Generation uint64 `json:"generation"`
 	// State is the fold over its scores.
 	State State `json:"state"`
+	// RolledBack is set while an earlier version is in force because this one failed.
+	RolledBack *Rollback `json:"rolledBack,omitempty"`
 	// Scores, sorted by id.
 	Scores []ScoreStatus `json:"scores"`
+}
+
+// A Rollback says why a version of a manifest is not in force.
+type Rollback struct {
+	// Generation that failed.
+	Generation uint64 `json:"generation"`
+	// To is the generation that is in force instead.
+	To uint64 `json:"to"`
+	// Digest of the version that failed: it is not tried again until the manifest has another one.
+	Digest string `json:"digest"`
+	// Score that failed.
+	Score score.ID `json:"score,omitempty"`
+	// Code is the machine-readable reason.
+	Code Code `json:"code,omitempty"`
+	// Message says the same for people.
+	Message string `json:"message,omitempty"`
+	// Since is when it was found, on the device's clock.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // An Orphan is something the device made that no manifest names any more.
@@ -128,7 +149,7 @@ func Fold(scores []ScoreStatus) State {
 	case n[StateFailed] > 0:
 		return StatePartial
 	}
-	for _, s := range []State{StateUnsupported, StateDrifted, StatePending, StateConverging} {
+	for _, s := range []State{StateRolledBack, StateUnsupported, StateDrifted, StatePending, StateConverging} {
 		if n[s] > 0 {
 			return s
 		}
@@ -151,6 +172,8 @@ func (st ScoreStatus) state() State {
 		return StateDrifted
 	case Unsupported:
 		return StateUnsupported
+	case RolledBack:
+		return StateRolledBack
 	default:
 		return StateFailed
 	}

@@ -70,8 +70,8 @@ func sources(t *testing.T, dir string, below bool, visit func(path string, f *as
 func TestOneDoor(t *testing.T) {
 	want := []string{
 		"Bind", "Brief", "Conditions.Good", "DeviceStatus.ConvergedAt", "DeviceStatus.FoldDevice", "Fold", "ManifestStatus.Composite",
-		"Of", "Outcome.Converged", "Read", "ScoreStatus.Converged",
-		"Table.Fetches", "Table.Kinds", "Table.Observe", "Table.Observed", "Table.Play", "Table.Prefetch", "Table.Remove",
+		"Of", "Outcome.Converged", "Plan.Differs", "Plan.Seal", "Read", "ScoreStatus.Converged",
+		"Table.Fetches", "Table.Kinds", "Table.Observe", "Table.Observed", "Table.Play", "Table.Prefetch", "Table.Remove", "Table.Stocked",
 		"Task.Has", "Worst",
 		"readOnly.Admit", "readOnly.Done", "readOnly.Holds",
 	}
@@ -128,13 +128,13 @@ func TestOneDoor(t *testing.T) {
 			return true
 		})
 	})
-	if got := doors["Play"]; !slices.Equal(got, []string{"../agent/runner.go", "../interpret/play.go"}) { // Observe is Play with a gate that is shut
+	if got := doors["Play"]; !slices.Equal(got, []string{"../agent/putback.go", "../agent/runner.go", "../interpret/play.go"}) { // Observe is Play with a gate that is shut
 		t.Errorf("Play is called in %v", got)
 	}
-	if got := doors["Remove"]; !slices.Equal(got, []string{"../agent/collect.go"}) {
+	if got := doors["Remove"]; !slices.Equal(got, []string{"../agent/collect.go", "../agent/decommission.go"}) {
 		t.Errorf("Remove is called in %v", got)
 	}
-	if want := []string{"../agent/collect.go", "../agent/gate.go", "../interpret/play.go"}; !slices.Equal(gates, want) {
+	if want := []string{"../agent/collect.go", "../agent/decommission.go", "../agent/gate.go", "../agent/putback.go", "../interpret/play.go"}; !slices.Equal(gates, want) {
 		t.Errorf("there are gates in %v, want %v", gates, want)
 	}
 }

@@ -91,6 +91,7 @@ type Effect string
 
 // Effects, from the least to the worst.
 const (
+	Nothing Effect = "none"    // of a removal: what the score described stays, and nobody owns it any more
 	Create  Effect = "create"  // something that was not there
 	Mutate  Effect = "mutate"  // in place, no data lost
 	Disrupt Effect = "disrupt" // restart or recreate, no data lost
@@ -98,7 +99,7 @@ const (
 	Destroy Effect = "destroy" // data that cannot be made again
 )
 
-var rank = map[Effect]int{Create: 1, Mutate: 2, Disrupt: 3, Remove: 4, Destroy: 5}
+var rank = map[Effect]int{Nothing: -1, Create: 1, Mutate: 2, Disrupt: 3, Remove: 4, Destroy: 5}
 
 // Worst returns the worst effect of changes.
 func Worst(changes []Change) Effect {
@@ -120,6 +121,26 @@ func Worst(changes []Change) Effect {
 // hours beside passes over what was applied before, and touches nothing that runs.
 type Prefetcher[S score.Spec, W any] interface {
 	Prefetch(ctx context.Context, w W, s S) error
+}
+
+// A Remover is optionally implemented by interpreters whose Remove has, for some specs,
+// another effect than Remove: Nothing if all that the spec described stays as it is, Destroy
+// if data goes with it.
+type Remover[S score.Spec] interface {
+	RemovalEffect(last S) Effect
+}
+
+// A Texter is optionally implemented by interpreters of things that are text. Text returns
+// what is there now, for the diff in a receipt; public is false if not everybody on the
+// device may read it. What cannot be read, or is large, is no text.
+type Texter[S score.Spec, R any] interface {
+	Text(ctx context.Context, r R, s S) (text string, public, ok bool)
+}
+
+// A Stocker is optionally implemented by a Prefetcher. Stocked reports, as a fault, what
+// Prefetch would have to fetch.
+type Stocker[S score.Spec, R any] interface {
+	Stocked(ctx context.Context, r R, s S) error
 }
 
 // A Locator is optionally implemented by interpreters that know which field of a spec a

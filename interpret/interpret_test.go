@@ -98,7 +98,8 @@ func TestFold(t *testing.T) { // H12, H45, H69
 		{"one drifted", []interpret.ScoreStatus{well, of(interpret.Drifted), of(interpret.Pending)}, interpret.StateDrifted},
 		{"one unsupported", []interpret.ScoreStatus{well, of(interpret.Unsupported), of(interpret.Drifted)}, interpret.StateUnsupported},
 		{"one failed", []interpret.ScoreStatus{well, of(interpret.Failed), of(interpret.Unsupported)}, interpret.StatePartial},
-		{"conflict, refused and rolled back count as failed", []interpret.ScoreStatus{of(interpret.Conflict), of(interpret.Refused), of(interpret.RolledBack)}, interpret.StateFailed},
+		{"conflict and refused count as failed", []interpret.ScoreStatus{of(interpret.Conflict), of(interpret.Refused)}, interpret.StateFailed},
+		{"what was undone is no failure, and not converged", []interpret.ScoreStatus{of(interpret.Unchanged), of(interpret.RolledBack), of(interpret.Drifted)}, interpret.StateRolledBack},
 	}
 	for _, tt := range tests {
 		if got := interpret.Fold(tt.scores); got != tt.want {

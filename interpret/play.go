@@ -19,6 +19,14 @@ type Action struct {
 	// Found is true if the thing is there, FoundMark whose mark it carries.
 	Found     bool
 	FoundMark topology.Mark
+	// Text is what the thing was and is, when Done is told of it; nil if it is no text.
+	Text *Text
+}
+
+// A Text is a thing before and after it was changed.
+type Text struct {
+	Before, After string
+	Public        bool // everybody on the device may read it
 }
 
 // A Verdict is a gate's answer.
@@ -90,8 +98,22 @@ func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, er
 		return st, err
 	}
 	st.Authority, st.Backup = v.Authority, v.Backup
+	before, public, readable := b.read(ctx, s, a)
 	b.perform(ctx, s, Task{changes, v.Mark, v.Retry}, &st)
+	if readable {
+		if after, still, ok := b.read(ctx, s, a); ok {
+			a.Text = &Text{before, after, public && still}
+		}
+	}
 	return st, gate.Done(ctx, a, st)
+}
+
+// read returns the text of what is there, if it is there and is one.
+func (b Binding) read(ctx context.Context, s score.Score, a Action) (text string, public, ok bool) {
+	if b.text == nil || !a.Found {
+		return "", false, false
+	}
+	return b.text(ctx, s.Spec)
 }
 
 // Observe plays s without a gate: it reads and compares, and can change nothing.
@@ -130,6 +152,19 @@ func (b Binding) perform(ctx context.Context, s score.Score, task Task, st *Scor
 	st.Outcome = Changed
 }
 
+// Stocked reports, as a fault, what a score needs from elsewhere and is not here.
+func (t *Table) Stocked(ctx context.Context, s score.Score) error {
+	var st ScoreStatus
+	b, ok := t.find(s, &st)
+	switch {
+	case !ok:
+		return topology.Faultf(topology.Code(st.Code), "%s", st.Message)
+	case b.stocked == nil:
+		return nil
+	}
+	return b.stocked(ctx, s.Spec)
+}
+
 // Fetches reports whether scores of a kind may need something from elsewhere.
 func (t *Table) Fetches(k score.Kind) bool { return t.byKind[k].prefetch != nil }
 
@@ -146,27 +181,47 @@ func (t *Table) Prefetch(ctx context.Context, s score.Score) (st ScoreStatus) {
 	return st
 }
 
-// Remove undoes a score that is no longer wanted, if the gate allows it. The outcome is
-// Changed if it is gone.
-func (t *Table) Remove(ctx context.Context, s score.Score, gate Gate) (st ScoreStatus, err error) {
-	st = ScoreStatus{ID: s.ID, Kind: s.Spec.Kind(), Cause: CauseAbsent}
+// Remove undoes a score that is no longer wanted, if the gate allows it: cause says why it
+// is not. The outcome is Changed if it is gone.
+func (t *Table) Remove(ctx context.Context, s score.Score, cause Cause, gate Gate) (st ScoreStatus, err error) {
+	st = ScoreStatus{ID: s.ID, Kind: s.Spec.Kind(), Cause: cause}
 	defer st.crashed()
 	b, obs, ok := t.look(ctx, s, &st)
 	if !ok {
 		return st, nil
 	}
-	a := Action{Score: s, Cause: CauseAbsent, Effect: Remove, Found: obs.Exists(), FoundMark: obs.OwnedBy()}
+	a := Action{Score: s, Cause: cause, Effect: Remove, Found: obs.Exists(), FoundMark: obs.OwnedBy()}
+	if b.removal != nil {
+		a.Effect = b.removal(s.Spec)
+	}
 	v, err := gate.Admit(ctx, a)
 	if err != nil || !v.Allow {
 		st.end(v.Outcome, v.Code, v.Message)
 		return st, err
 	}
 	st.Authority = v.Authority
-	st.Outcome = Changed
-	if err := b.remove(ctx, s.Spec); err != nil {
-		b.fault(&st, "cannot remove", err)
-	}
+	b.undo(ctx, s, a, &st)
 	return st, gate.Done(ctx, a, st)
+}
+
+// undo removes, and looks whether that helped.
+func (b Binding) undo(ctx context.Context, s score.Score, a Action, st *ScoreStatus) {
+	st.Outcome = Changed
+	if a.Effect == Nothing {
+		return
+	}
+	if err := b.remove(ctx, s.Spec); err != nil {
+		b.fault(st, "cannot remove", err)
+		return
+	}
+	obs, err := b.observe(ctx, s.Spec)
+	st.observed(obs)
+	switch {
+	case err != nil && topology.FaultOf(err).Code != topology.CodeInvalid && topology.FaultOf(err).Code != topology.CodeForeign:
+		b.fault(st, "cannot verify", err)
+	case obs != nil && obs.Exists() && a.FoundMark != "" && obs.OwnedBy() == a.FoundMark:
+		st.end(Failed, CodeNotConverged, "removed, but it is still there")
+	}
 }
 
 // crashed is deferred: one kind that crashes fails its own scores only.

@@ -18,8 +18,11 @@ type Binding struct {
 	diff     func(score.Spec, Observed) []Change
 	apply    func(context.Context, score.Spec, Task) error
 	remove   func(context.Context, score.Spec) error
-	prefetch func(context.Context, score.Spec) error // nil: nothing to fetch
-	field    func(topology.Code) string              // nil: faults are about no field
+	prefetch func(context.Context, score.Spec) error                          // nil: nothing to fetch
+	field    func(topology.Code) string                                       // nil: faults are about no field
+	removal  func(score.Spec) Effect                                          // nil: Remove
+	text     func(context.Context, score.Spec) (text string, public, ok bool) // nil: it is no text
+	stocked  func(context.Context, score.Spec) error                          // nil: it needs nothing from elsewhere
 }
 
 // Of ties in to the read half r and the write half w of a capability.
@@ -41,6 +44,15 @@ func Of[S score.Spec, O Observed, R, W any](in Interpreter[S, O, R, W], r R, w W
 	}
 	if p, ok := in.(Prefetcher[S, W]); ok {
 		b.prefetch = func(ctx context.Context, s score.Spec) error { return p.Prefetch(ctx, w, s.(S)) }
+	}
+	if rm, ok := in.(Remover[S]); ok {
+		b.removal = func(s score.Spec) Effect { return rm.RemovalEffect(s.(S)) }
+	}
+	if t, ok := in.(Texter[S, R]); ok {
+		b.text = func(ctx context.Context, s score.Spec) (string, bool, bool) { return t.Text(ctx, r, s.(S)) }
+	}
+	if st, ok := in.(Stocker[S, R]); ok {
+		b.stocked = func(ctx context.Context, s score.Spec) error { return st.Stocked(ctx, r, s.(S)) }
 	}
 	if l, ok := in.(Locator); ok {
 		b.field = l.FieldOf

@@ -94,12 +94,12 @@ func (o *once) play(cmd *cobra.Command, confirm bool) (interpret.DeviceStatus, e
 	}
 	r := byHand(dev, books, rec)
 	if !confirm {
-		return r.Plan(ctx, agent.Once(m))
+		return r.Observe(ctx, agent.Once(m))
 	}
 	if err := sweep(ctx, dev, books); err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", cmd.Root().Name(), err)
 	}
-	st, err := r.Apply(ctx, agent.Once(m))
+	st, err := r.Confirm(ctx, agent.Once(m), "by-hand")
 	// What other manifests own is not left over: this command knows nothing of them.
 	st.Orphans = slices.DeleteFunc(st.Orphans, func(o interpret.Orphan) bool { return o.Manifest != m.Metadata.Name })
 	if err != nil {

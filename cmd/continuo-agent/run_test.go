@@ -72,6 +72,8 @@ func (l *fakeLink) Run(ctx context.Context, h agent.Handler) {
 	<-ctx.Done()
 }
 
+func (l *fakeLink) Send(context.Context, interpret.Receipt) error { return nil }
+
 func (l *fakeLink) Report(ctx context.Context, st interpret.DeviceStatus) error {
 	select {
 	case l.reported <- st:

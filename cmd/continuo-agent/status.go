@@ -81,7 +81,7 @@ func lookAt(cmd *cobra.Command, c config.Config) (interpret.DeviceStatus, error)
 		return st, err
 	}
 	defer dev.Close()
-	now, err := byHand(dev, books, rec).Plan(cmd.Context(), in)
+	now, err := byHand(dev, books, rec).Observe(cmd.Context(), in)
 	now.Device, now.Problems = st.Device, st.Problems
 	return now, err
 }

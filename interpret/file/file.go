@@ -2,10 +2,12 @@
 package file
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -123,6 +125,19 @@ func (interpreter) Apply(ctx context.Context, w topology.FileWriter, s score.Fil
 
 func (interpreter) Remove(ctx context.Context, w topology.FileWriter, last score.File) error {
 	return w.RemoveFile(ctx, last.Path)
+}
+
+// Text is the content of a file that is one, up to 64 KiB.
+func (interpreter) Text(ctx context.Context, r topology.FileReader, s score.File) (string, bool, bool) {
+	st, err := r.File(ctx, s.Path)
+	if err != nil || st.Type != topology.Regular {
+		return "", false, false
+	}
+	b, err := r.Content(ctx, s.Path, 64<<10)
+	if err != nil || !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
+		return "", false, false
+	}
+	return string(b), st.Mode&0o004 != 0, true
 }
 
 func digest(s string) string {

@@ -60,6 +60,9 @@ func (interpreter) Apply(ctx context.Context, w topology.HostWriter, s score.Hos
 	return w.SetHostname(ctx, s.Name)
 }
 
+// RemovalEffect is none: see Remove.
+func (interpreter) RemovalEffect(score.Hostname) interpret.Effect { return interpret.Nothing }
+
 // Remove leaves the name as it is: a device always has one, and which one it had before
 // is for nobody to restore.
 func (interpreter) Remove(context.Context, topology.HostWriter, score.Hostname) error { return nil }

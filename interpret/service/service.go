@@ -152,6 +152,14 @@ func (interpreter) Apply(ctx context.Context, w topology.ServiceWriter, s score.
 	return nil
 }
 
+// RemovalEffect is none for a unit that the score did not bring: see Remove.
+func (interpreter) RemovalEffect(last score.Service) interpret.Effect {
+	if last.UnitFile == "" {
+		return interpret.Nothing
+	}
+	return interpret.Remove
+}
+
 // Remove takes back the unit file that the score brought. A unit that came with the
 // system stays as it is: whether it should run is for its system to say again.
 func (interpreter) Remove(ctx context.Context, w topology.ServiceWriter, last score.Service) error {

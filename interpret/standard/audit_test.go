@@ -79,7 +79,7 @@ func TestEveryKind(t *testing.T) {
 				t.Errorf("the wish was changed from\n%s to\n%s", before, got)
 			}
 			for range 2 {
-				st, err := r.table.Remove(t.Context(), wish.Score, &open{})
+				st, err := r.table.Remove(t.Context(), wish.Score, interpret.CauseAbsent, &open{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -264,7 +264,7 @@ func TestContainerIsFoundAgain(t *testing.T) {
 		t.Errorf("the gate was asked %d times and told %d times", len(g.actions), g.holds)
 	}
 	for range 2 {
-		st, err := r.table.Remove(t.Context(), score.Score{ID: "x", Spec: web()}, &open{})
+		st, err := r.table.Remove(t.Context(), score.Score{ID: "x", Spec: web()}, interpret.CauseAbsent, &open{})
 		if err != nil {
 			t.Fatal(err)
 		}

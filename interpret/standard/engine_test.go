@@ -106,7 +106,7 @@ func TestPanicIsIsolated(t *testing.T) {
 			var err error
 			switch where {
 			case "remove":
-				st, err = table.Remove(t.Context(), bad, &open{})
+				st, err = table.Remove(t.Context(), bad, interpret.CauseAbsent, &open{})
 			case "prefetch":
 				st = table.Prefetch(t.Context(), bad)
 			default:
@@ -177,7 +177,7 @@ func TestGateDecides(t *testing.T) {
 		if _, err := r.table.Play(t.Context(), interpret.Wish{Score: score.Score{ID: "x", Spec: spec}}, &shut{err: books}); !errors.Is(err, books) {
 			t.Errorf("%s: got %v", spec.Kind(), err)
 		}
-		if _, err := r.table.Remove(t.Context(), score.Score{ID: "x", Spec: spec}, &shut{err: books}); !errors.Is(err, books) {
+		if _, err := r.table.Remove(t.Context(), score.Score{ID: "x", Spec: spec}, interpret.CauseAbsent, &shut{err: books}); !errors.Is(err, books) {
 			t.Errorf("%s: got %v", spec.Kind(), err)
 		}
 		if len(rec.Mutations()) > 0 {

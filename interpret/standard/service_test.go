@@ -211,7 +211,7 @@ func TestServiceRemoved(t *testing.T) {
 	s := kiosk()
 	r.play(s)
 	for range 2 {
-		st, err := r.table.Remove(t.Context(), score.Score{ID: "x", Spec: s}, &open{})
+		st, err := r.table.Remove(t.Context(), score.Score{ID: "x", Spec: s}, interpret.CauseAbsent, &open{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func TestServiceRemoved(t *testing.T) {
 	s = score.Service{Unit: "ssh.service", Enabled: new(true), State: score.Running}
 	r.play(s)
 	rec := r.Record()
-	if _, err := r.table.Remove(t.Context(), score.Score{ID: "x", Spec: s}, &open{}); err != nil || len(rec.Mutations()) > 0 {
+	if _, err := r.table.Remove(t.Context(), score.Score{ID: "x", Spec: s}, interpret.CauseAbsent, &open{}); err != nil || len(rec.Mutations()) > 0 {
 		t.Errorf("got %v, %v", err, rec.Mutations())
 	}
 	r.settled(s)

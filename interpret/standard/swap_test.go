@@ -161,7 +161,7 @@ func TestSwap(t *testing.T) {
 	}
 	for name, table := range tables {
 		rc.calls = nil
-		if st, err := table.Remove(t.Context(), score.Score{ID: "x", Spec: edited}, &open{}); err != nil || st.Outcome != interpret.Changed {
+		if st, err := table.Remove(t.Context(), score.Score{ID: "x", Spec: edited}, interpret.CauseAbsent, &open{}); err != nil || st.Outcome != interpret.Changed {
 			t.Errorf("removed from %s: %s, %v", name, st.Message, err)
 		}
 		if name == "openrc" && (!slices.Equal(rc.calls, []string{"undefine"}) || len(rc.scripts)+len(rc.pids) > 0) {

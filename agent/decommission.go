@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// decommission removes what a score describes, because the score says so in words. What is
+// gone already is as it should be.
+func (p *pass) decommission(ctx context.Context, g *gate) (interpret.ScoreStatus, error) {
+	return p.Table.Remove(ctx, g.it.score, interpret.CauseExplicit, &ending{gate: g})
+}
+
+// ending is the gate in front of what is decommissioned.
+type ending struct {
+	*gate
+	going []string
+}
+
+func (e *ending) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict, error) {
+	entry, owned := e.primary()
+	if !a.Found {
+		return interpret.Verdict{Outcome: interpret.Unchanged}, e.forget()
+	}
+	prov, refusal := e.provenance(a, entry, owned)
+	if refusal != nil {
+		return *refusal, nil
+	}
+	v := e.decide(a, prov)
+	if !v.Allow || e.dry {
+		if v.Allow {
+			v.Outcome = interpret.Drifted
+		}
+		v.Allow = false
+		return v, nil
+	}
+	how := store.Created
+	if owned {
+		how = entry.Provenance
+	}
+	actions := e.actions(entry, how, entry.Backup, v.Authority)
+	for i := range actions {
+		actions[i].Verb = verbRemove
+		e.going = append(e.going, actions[i].Entry.Resource)
+	}
+	if err := e.Store.Begin(actions...); err != nil {
+		return interpret.Verdict{}, err
+	}
+	e.effort = tried
+	return v, nil
+}
+
+// forget gives up what is not there any more.
+func (e *ending) forget() error {
+	if e.dry || e.blocked {
+		return nil
+	}
+	var gone []string
+	for _, c := range e.it.claims {
+		if _, owned := e.Store.Owner(string(c)); owned {
+			gone = append(gone, string(c))
+		}
+	}
+	return e.Store.Release(gone...)
+}
+
+func (e *ending) Done(_ context.Context, _ interpret.Action, st interpret.ScoreStatus) error {
+	results := make([]store.Result, len(e.going))
+	for i, res := range e.going {
+		results[i] = store.Result{Resource: res, Release: st.Outcome.Converged()}
+	}
+	return e.Store.End(results...)
+}
+
+func (*ending) Holds(context.Context, score.Score, topology.Mark) error { return nil }

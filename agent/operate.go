@@ -1,0 +1,239 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/continuo-fleet/continuo/agent/authority"
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// perform does one operation.
+func (a *Agent) perform(ctx context.Context, o order) interpret.Receipt {
+	refuse := func(code interpret.Code, format string, args ...any) interpret.Receipt {
+		return o.receipt(a, interpret.ResultRefused, code, fmt.Sprintf(format, args...))
+	}
+	if code, why, refused := a.Runner.Ceiling.RefusesVerb(o.op.Verb); refused {
+		return refuse(code, "%s", why)
+	}
+	present, control := a.present()
+	switch {
+	case !o.op.Expires.IsZero() && time.Now().After(o.op.Expires):
+		return refuse("expired", "it was to be done until %s", o.op.Expires.UTC().Format(time.RFC3339))
+	case present == nil && o.op.Verb != interpret.VerbRestore:
+		return refuse(CodeNothingToDo, "nothing was published for this device yet")
+	case control.Blocked && o.op.Verb != interpret.VerbPlan && o.op.Verb != interpret.VerbRollbackCheck:
+		return refuse(interpret.CodeBlocked, "this device was told to only observe")
+	case a.Recovered.Newer && o.op.Verb != interpret.VerbPlan:
+		return refuse(CodeNewerState, "the books of this device were written by a newer version")
+	}
+	switch o.op.Verb {
+	case interpret.VerbPlan:
+		return a.answerPlan(ctx, o)
+	case interpret.VerbInstall, interpret.VerbApprove:
+		return a.install(ctx, o)
+	case interpret.VerbAdopt:
+		return a.adopt(ctx, o)
+	case interpret.VerbRelease:
+		return a.release(o)
+	case interpret.VerbRestore:
+		return a.restoreBackup(ctx, o)
+	case interpret.VerbRollbackCheck:
+		return a.rollbackCheck(ctx, o)
+	}
+	return refuse(CodeUnknownVerb, "this agent knows no operation %q", o.op.Verb)
+}
+
+// preview is a dry pass over what is in force, or would be.
+func (a *Agent) preview(ctx context.Context) (interpret.Plan, error) {
+	present, control := a.present()
+	p := &pass{Runner: a.Runner, plan: present, dry: true, blocked: control.Blocked}
+	if _, err := p.run(ctx); err != nil {
+		return interpret.Plan{}, err
+	}
+	return p.planned()
+}
+
+func (a *Agent) failed(o order, err error) interpret.Receipt {
+	return o.receipt(a, interpret.ResultFailed, CodeStore, "the books could not be kept: "+err.Error())
+}
+
+func (a *Agent) answerPlan(ctx context.Context, o order) interpret.Receipt {
+	p, err := a.preview(ctx)
+	if err != nil {
+		return a.failed(o, err)
+	}
+	r := o.receipt(a, interpret.ResultDone, "", "")
+	r.Generation, r.Plan = p.Generation, new(Shorten(p))
+	return r
+}
+
+// install does exactly the plan that was confirmed, or lets exactly the actions of it happen
+// that were approved.
+func (a *Agent) install(ctx context.Context, o order) interpret.Receipt {
+	now, err := a.preview(ctx)
+	if err != nil {
+		return a.failed(o, err)
+	}
+	if now.ID != o.op.Plan {
+		r := o.receipt(a, interpret.ResultRefused, interpret.CodePlanChanged, "the device, or what it is to be, is not as it was when this plan was made: look at the plan of now, and confirm that")
+		r.Generation, r.Plan = now.Generation, new(Shorten(now))
+		return r
+	}
+	c := confirmed(o.op.ID, now)
+	if o.op.Verb == interpret.VerbApprove {
+		c = &consent{name: o.op.ID, approvals: o.op.Approvals}
+		for _, ap := range o.op.Approvals {
+			if code, why := matches(now, ap); code != "" {
+				r := o.receipt(a, interpret.ResultRefused, code, why)
+				r.Generation = now.Generation
+				return r
+			}
+		}
+	}
+	st, p, err := a.play(ctx, c, nil)
+	if err != nil {
+		return a.failed(o, err)
+	}
+	actions, failed := p.receiptActions()
+	r := o.receipt(a, interpret.ResultDone, "", "")
+	if failed {
+		r = o.receipt(a, interpret.ResultFailed, "", "some of it did not come true: see the actions")
+	}
+	r.Generation, r.Actions = st.Generation, actions
+	return shorten(r)
+}
+
+// matches finds the action of a plan that an approval names, or says in which part it names
+// another.
+func matches(p interpret.Plan, ap interpret.Approval) (interpret.Code, string) {
+	for _, a := range p.Actions {
+		if a.Manifest != ap.Manifest || a.Score != ap.Score {
+			continue
+		}
+		who := fmt.Sprintf("%s/%s", a.Manifest, a.Score)
+		switch {
+		case a.Action != ap.Action:
+			return "approval_action", fmt.Sprintf("%s: the plan says %s, the approval %s", who, a.Action, ap.Action)
+		case !slices.Equal(a.Resources, ap.Resources):
+			return "approval_resource", fmt.Sprintf("%s: the plan is about %v, the approval about %v", who, a.Resources, ap.Resources)
+		case a.SpecDigest != ap.SpecDigest:
+			return "approval_parameters", fmt.Sprintf("%s: the approval is of another version of the score", who)
+		}
+		return "", ""
+	}
+	return CodeWrongApproval, fmt.Sprintf("the plan has no action for %s/%s", ap.Manifest, ap.Score)
+}
+
+// chosen are the items that an operation names: those of one manifest, all if it names none.
+func chosen(p *plan, op interpret.Operation) (items []*item, missing string) {
+	for _, it := range p.items() {
+		if it.manifest.name == op.Manifest && (len(op.Scores) == 0 || slices.Contains(op.Scores, it.score.ID)) {
+			items = append(items, it)
+		}
+	}
+	for _, id := range op.Scores {
+		if !slices.ContainsFunc(items, func(it *item) bool { return it.score.ID == id }) {
+			return nil, fmt.Sprintf("manifest %q has no score %q on this device", op.Manifest, id)
+		}
+	}
+	if len(items) == 0 {
+		return nil, fmt.Sprintf("there is no manifest %q on this device", op.Manifest)
+	}
+	return items, ""
+}
+
+// adopt takes over what is there. Its content is kept, and nothing of it is changed; what
+// differs is corrected by the next pass, as far as the policy lets it.
+func (a *Agent) adopt(ctx context.Context, o order) interpret.Receipt {
+	present, _ := a.present()
+	items, missing := chosen(present, o.op)
+	if missing != "" {
+		return o.receipt(a, interpret.ResultRefused, CodeNothingToDo, missing)
+	}
+	for _, it := range items {
+		if code, why, refused := a.Runner.Ceiling.RefusesAdoption(it.score); refused {
+			return o.receipt(a, interpret.ResultRefused, code, why)
+		}
+	}
+	p := &pass{Runner: a.Runner, plan: present}
+	r := o.receipt(a, interpret.ResultDone, "", "")
+	notes := map[string]string{}
+	for _, it := range items {
+		g := p.gate(it)
+		if _, owned := g.primary(); owned || len(it.claims) == 0 {
+			continue
+		}
+		backup, err := g.backUp(ctx)
+		if err != nil {
+			return a.failed(o, err)
+		}
+		actions := g.actions(store.Entry{}, store.Adopted, backup, "plan:"+o.op.ID)
+		for i := range actions {
+			actions[i].Entry.SpecDigest, actions[i].Entry.Generation = "", 0 // never applied: what differs is new
+			notes[noteReleased+actions[i].Entry.Resource] = ""
+		}
+		if err := a.Runner.Store.Record(actions...); err != nil {
+			return a.failed(o, err)
+		}
+		r.Actions = append(r.Actions, interpret.ReceiptAction{Manifest: it.manifest.name, Score: it.score.ID, Kind: it.score.Spec.Kind(),
+			Outcome: interpret.Unchanged, Authority: "plan:" + o.op.ID, Resources: it.claims, Backup: backup})
+	}
+	if err := a.Runner.Store.SetNotes(notes); err != nil {
+		return a.failed(o, err)
+	}
+	r.Finished = now()
+	return shorten(r)
+}
+
+// noteReleased is the prefix of the notes of what was given up and may still carry a mark of
+// ours: it is foreign all the same.
+const noteReleased = "released/"
+
+// release gives up what scores own. It stays as it is.
+func (a *Agent) release(o order) interpret.Receipt {
+	var resources []string
+	notes := map[string]string{}
+	r := o.receipt(a, interpret.ResultDone, "", "")
+	for _, e := range a.Runner.Store.ByManifest(o.op.Manifest) {
+		if len(o.op.Scores) == 0 || slices.Contains(o.op.Scores, score.ID(e.Score)) {
+			resources = append(resources, e.Resource)
+			notes[noteReleased+e.Resource] = e.Manifest + "/" + e.Score
+			r.Actions = append(r.Actions, interpret.ReceiptAction{Manifest: e.Manifest, Score: score.ID(e.Score), Kind: score.Kind(e.Kind),
+				Outcome: interpret.Unchanged, Authority: "plan:" + o.op.ID, Resources: []score.Resource{score.Resource(e.Resource)}})
+		}
+	}
+	if len(resources) == 0 {
+		return o.receipt(a, interpret.ResultRefused, CodeNothingToDo, fmt.Sprintf("this device owns nothing of manifest %q that was named", o.op.Manifest))
+	}
+	if err := a.Runner.Store.SetNotes(notes); err != nil {
+		return a.failed(o, err)
+	}
+	if err := a.Runner.Store.Release(resources...); err != nil {
+		return a.failed(o, err)
+	}
+	return shorten(r)
+}
+
+func (a *Agent) restoreBackup(ctx context.Context, o order) interpret.Receipt {
+	st, err := a.Runner.restore(ctx, o.op.Backup, authority.Plan, o.op.ID)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, store.ErrDamaged):
+		return o.receipt(a, interpret.ResultRefused, CodeNoBackup, err.Error())
+	case err != nil:
+		return a.failed(o, err)
+	}
+	r := o.receipt(a, interpret.ResultDone, "", "")
+	if !st.Outcome.Converged() {
+		r = o.receipt(a, interpret.ResultFailed, st.Code, st.Message)
+	}
+	r.Actions = []interpret.ReceiptAction{{Score: st.ID, Kind: st.Kind, Outcome: st.Outcome, Code: st.Code, Message: st.Message,
+		Authority: st.Authority, Changes: st.Changes, Backup: st.Backup}}
+	return r
+}

@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"context"
+	"slices"
+
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// maxPlanned bounds the actions that a plan document shows: what travels has a size.
+const maxPlanned = 200
+
+// planned returns what a dry pass found, as a plan.
+func (p *pass) planned() (interpret.Plan, error) {
+	out := interpret.Plan{
+		APIVersion: apiVersion, Kind: interpret.PlanKind, Device: p.plan.intent.Assignment.Metadata.Name,
+		Generation: p.plan.intent.Generation, Assignment: p.plan.intent.Digest,
+	}
+	for _, it := range p.plan.items() {
+		a := it.action
+		switch {
+		case a.Action != "":
+			a.Restarts = restarted(it, p.plan.items())
+		case it.status.Outcome.Converged():
+			out.Unchanged++
+			continue
+		default: // nothing that can be done about it
+			a = interpret.PlannedAction{
+				Manifest: it.manifest.name, Generation: it.manifest.generation, Score: it.score.ID, Kind: it.score.Spec.Kind(),
+				Action: interpret.ActionNone, Resources: it.claims, SpecDigest: it.digest,
+				Decision: interpret.DecideRefuse, Code: it.status.Code, Reason: it.status.Message,
+			}
+		}
+		out.Actions = append(out.Actions, a)
+	}
+	out.Actions = append(out.Actions, p.removals...)
+	if err := out.Seal(); err != nil {
+		return out, err
+	}
+	out.Time = now()
+	return out, nil
+}
+
+// restarted are the scores that are restarted when it changes.
+func restarted(it *item, all []*item) (ids []score.ID) {
+	for _, other := range all {
+		if other.manifest == it.manifest && slices.Contains(other.triggers, it) {
+			ids = append(ids, other.score.ID)
+		}
+	}
+	return ids
+}
+
+// Shorten leaves out what would make a plan too large to travel. Its id stays that of the whole.
+func Shorten(p interpret.Plan) interpret.Plan {
+	if len(p.Actions) > maxPlanned {
+		p.Truncated = len(p.Actions) - maxPlanned
+		p.Actions = slices.Clone(p.Actions[:maxPlanned])
+	}
+	return p
+}
+
+// Plan computes what a pass over in would do, and what of it is allowed. It observes and
+// compares, and changes nothing, on the device as in the books.
+func (r *Runner) Plan(ctx context.Context, in Intent) (interpret.Plan, error) {
+	p := &pass{Runner: r, plan: prepare(in), dry: true}
+	if _, err := p.run(ctx); err != nil {
+		return interpret.Plan{}, err
+	}
+	return p.planned()
+}
+
+// Observe compares the device with in, and changes nothing: a score that is not true is
+// Drifted, with the changes that it would take.
+func (r *Runner) Observe(ctx context.Context, in Intent) (interpret.DeviceStatus, error) {
+	return (&pass{Runner: r, plan: prepare(in), dry: true}).run(ctx)
+}
+
+// Apply plays in once, as far as its policies let a device act by itself, and returns the
+// status of the device. The error is about the books only.
+func (r *Runner) Apply(ctx context.Context, in Intent) (interpret.DeviceStatus, error) {
+	return (&pass{Runner: r, plan: prepare(in)}).run(ctx)
+}
+
+// Confirm is Apply with the consent of a person to all changes but destruction: whoever
+// stands before the device and sees what is done. Name is what the records call it.
+func (r *Runner) Confirm(ctx context.Context, in Intent, name string) (interpret.DeviceStatus, error) {
+	return (&pass{Runner: r, plan: prepare(in), consent: &consent{name: name, all: true}}).run(ctx)
+}

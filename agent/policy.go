@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/continuo-fleet/continuo/agent/authority"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// notePolicy is the prefix of the notes that keep the policy of each manifest: what it lets a
+// device do about its scores counts when the manifest itself is gone.
+const notePolicy = "policy/"
+
+// policyOf is the policy in force for what was made for a manifest: its own, else the one
+// that it had last. Of one that nobody knows any more, nothing is removed.
+func (p *pass) policyOf(manifest string, of *score.Policy) score.Policy {
+	for i := range p.plan.manifests {
+		if m := &p.plan.manifests[i]; m.name == manifest {
+			return authority.Effective(p.Ceiling.Policy, m.policy, of)
+		}
+	}
+	last := score.Policy{Preset: score.Guarded}
+	if text, ok := p.Store.Note(notePolicy + manifest); ok {
+		if err := score.Decode([]byte(text), &last); err != nil {
+			last = score.Policy{Preset: score.Reviewed}
+		}
+	}
+	return authority.Effective(p.Ceiling.Policy, last, of)
+}
+
+// keepPolicies notes the policies of the manifests of the plan, and forgets those of
+// manifests of which nothing is left.
+func (p *pass) keepPolicies() error {
+	notes := map[string]string{}
+	for _, m := range p.plan.manifests {
+		text, err := score.Encode(m.policy)
+		if err != nil {
+			return err
+		}
+		notes[notePolicy+m.name] = string(text)
+	}
+	for name := range maps.Keys(p.Store.Notes(notePolicy)) {
+		manifest := strings.TrimPrefix(name, notePolicy)
+		if _, wanted := notes[name]; !wanted && len(p.Store.ByManifest(manifest)) == 0 {
+			notes[name] = ""
+		}
+	}
+	return p.Store.SetNotes(notes)
+}
+
+// closed reports whether one of the windows that changes wait for is not open now.
+func (r *Runner) closed(manifest score.Policy, of *score.Policy) bool {
+	open, changes := authority.AllOpen(authority.Windows(r.Ceiling.Policy, manifest, of), time.Now())
+	if !open {
+		r.pace.reopens(changes)
+	}
+	return !open
+}

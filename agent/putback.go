@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/continuo-fleet/continuo/agent/authority"
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// putBack makes a file again as a backup has it: content, rights and owner. It is for a place
+// where nothing is.
+func (r *Runner) putBack(ctx context.Context, backup string) error {
+	st, err := r.restore(ctx, backup, authority.None, "")
+	switch {
+	case err != nil:
+		return err
+	case !st.Outcome.Converged():
+		return fmt.Errorf("%s", st.Message)
+	}
+	return nil
+}
+
+// restore makes a file as a backup has it. What is there is kept first. An error is about the
+// books or the backup.
+func (r *Runner) restore(ctx context.Context, backup string, given authority.Given, name string) (interpret.ScoreStatus, error) {
+	b, content, err := r.Store.ReadBackup(backup)
+	if err != nil {
+		return interpret.ScoreStatus{}, err
+	}
+	s := score.Score{ID: "restore", Spec: score.File{
+		Path: b.Path, Content: string(content), Mode: score.Mode(b.Mode), Owner: strconv.Itoa(b.UID), Group: strconv.Itoa(b.GID),
+	}}
+	return r.Table.Play(ctx, interpret.Wish{Score: s, Cause: interpret.CauseIntent}, restoring{r, b.Path, given, name})
+}
+
+// restoring is the gate in front of a backup that is put back. The ledger does not change:
+// whose the file is, and whether anybody wants it otherwise, is for the next pass to say.
+type restoring struct {
+	*Runner
+	path  string
+	given authority.Given
+	name  string
+}
+
+func (g restoring) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict, error) {
+	d := authority.Decide(authority.Question{
+		Policy: authority.Effective(g.Ceiling.Policy, score.Policy{}, nil), Cause: a.Cause, Effect: a.Effect,
+		Provenance: interpret.Foreign, Replaces: replaces(a), Given: g.given, Name: g.name,
+	})
+	if d.Decision != interpret.DecideApply {
+		return interpret.Verdict{Outcome: outcomeOf(d.Decision), Code: d.Code, Message: d.Reason}, nil
+	}
+	name := ""
+	if a.Found {
+		var err error
+		if name, err = g.backUpFile(ctx, g.path); err != nil {
+			f := topology.FaultOf(err)
+			return interpret.Verdict{Outcome: interpret.Failed, Code: interpret.Code(f.Code),
+				Message: "cannot back up what is there, so nothing was changed: " + f.Text}, nil
+		}
+	}
+	e, _ := g.Store.Owner("file:" + g.path)
+	return interpret.Verdict{Allow: true, Authority: d.Authority, Backup: name, Mark: markOf(e.Manifest, e.Score)}, nil
+}
+
+func (restoring) Done(context.Context, interpret.Action, interpret.ScoreStatus) error { return nil }
+func (restoring) Holds(context.Context, score.Score, topology.Mark) error             { return nil }
+
+// markOf is the mark of a score; empty if there is none.
+func markOf(manifest, id string) topology.Mark {
+	if manifest == "" {
+		return ""
+	}
+	return topology.Mark(manifest + "/" + id)
+}
+
+// backUp copies every foreign file that the score claims into the store. Content that
+// cannot be kept is not overwritten.
+func (g *gate) backUp(ctx context.Context) (name string, err error) {
+	for _, c := range g.it.claims {
+		path, ok := strings.CutPrefix(string(c), "file:")
+		if !ok {
+			continue
+		}
+		if _, owned := g.Store.Owner(string(c)); owned {
+			continue
+		}
+		if n, err := g.backUpFile(ctx, path); err != nil {
+			return "", err
+		} else if n != "" {
+			name = n
+		}
+	}
+	return name, nil
+}
+
+// backUpFile keeps a regular file, if there is one, and names the copy.
+func (r *Runner) backUpFile(ctx context.Context, path string) (string, error) {
+	const limit = 64 << 20
+	if r.Files == nil {
+		return "", topology.Faultf(topology.CodeForeign, "nobody can read %s", path)
+	}
+	st, err := r.Files.File(ctx, path)
+	if err != nil || st.Type != topology.Regular {
+		return "", err
+	}
+	content, err := r.Files.Content(ctx, path, limit)
+	if err != nil {
+		return "", err
+	}
+	b, err := r.Store.SaveBackup(store.Backup{Path: path, Mode: st.Mode, UID: int(st.UID), GID: int(st.GID)}, content)
+	return b.Name, err
+}
