@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/continuo-fleet/continuo/internal/wire"
+	"github.com/continuo-fleet/continuo/interpret"
 )
 
 // followAll knows what is published and who is blocked, over restarts and losses of the store.
@@ -37,16 +38,24 @@ func (s *service) followAll(ctx context.Context) {
 func (s *service) followOnce(ctx context.Context, renewed <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, relook)
 	defer cancel()
-	documents, blocked := map[Device]wire.ControlEnvelope{}, map[Device]bool{}
+	fresh := newPicture()
 	messages, hand := channel(ctx)
 	left := backlog{}
 	for stream, subjects := range map[string][]string{wire.StreamDesired: subjectsOf(wire.StreamDesired), wire.StreamControl: {blockedSubject("*.*")}} {
-		n, stop, err := s.follow(ctx, stream, subjects, false, hand)
+		n, stop, err := s.follow(ctx, stream, subjects, hand)
 		if err != nil {
 			return fmt.Errorf("stream %s: %w", stream, err)
 		}
 		defer stop()
 		left.expect(stream, n)
+	}
+	// Without the journal an operation counts as open until it expires, and devices look once too often.
+	n, stop, err := s.follow(ctx, wire.StreamJournal, subjectsOf(wire.StreamJournal), hand, nats.HeadersOnly(), nats.StartTime(time.Now().Add(-wire.MaxOperationLife)))
+	if err != nil {
+		s.o.Notice(fmt.Errorf("cannot follow which operations are answered: %w", err))
+	} else {
+		defer stop()
+		left.expect(wire.StreamJournal, n)
 	}
 	ready := false
 	for {
@@ -54,7 +63,7 @@ func (s *service) followOnce(ctx context.Context, renewed <-chan struct{}) error
 			// Only what is complete replaces what was known.
 			ready = true
 			s.mu.Lock()
-			s.documents, s.blocked = documents, blocked
+			s.picture = fresh
 			s.mu.Unlock()
 		}
 		select {
@@ -65,34 +74,81 @@ func (s *service) followOnce(ctx context.Context, renewed <-chan struct{}) error
 		case m := <-messages:
 			left.took(m)
 			s.mu.Lock()
-			s.learn(m, documents, blocked)
+			s.learn(m, fresh)
 			s.mu.Unlock()
 		}
 	}
 }
 
+// A picture is what a control service knows of what is published.
+type picture struct {
+	documents map[Device]wire.ControlEnvelope // generation, digest and size of what is published
+	blocked   map[Device]bool
+	asked     map[Device]question        // the last operation
+	answered  map[Device]map[string]bool // ids of operations
+}
+
+func newPicture() *picture {
+	return &picture{map[Device]wire.ControlEnvelope{}, map[Device]bool{}, map[Device]question{}, map[Device]map[string]bool{}}
+}
+
+// envelope is what d has to hear.
+func (p *picture) envelope(d Device, now time.Time) wire.ControlEnvelope {
+	c := p.documents[d]
+	c.Blocked = p.blocked[d]
+	if q, ok := p.asked[d]; ok && q.open(now) && !p.answered[d][q.operation.ID] {
+		c.Approvals, c.Operation = 1, q.generation
+	}
+	return c
+}
+
+// maxAnswered is how many ids are remembered for one device: as many receipts as the journal keeps. Only whether the
+// last operation is answered matters.
+const maxAnswered = 200
+
 // learn takes one message into what is known.
-func (s *service) learn(m message, documents map[Device]wire.ControlEnvelope, blocked map[Device]bool) {
-	if m.stream == wire.StreamControl {
+func (s *service) learn(m message, p *picture) {
+	switch m.stream {
+	case wire.StreamControl:
 		if d, err := wire.ParseDevice(strings.TrimPrefix(m.subject, blockedSubject(""))); err == nil {
-			blocked[d] = !m.deleted
+			p.blocked[d] = !m.deleted
 		}
+		return
+	case wire.StreamJournal:
+		d, err := wire.DeviceOf(m.subject)
+		if err != nil || m.verb == string(interpret.VerbPass) || wire.CheckOperationID(m.receipt) != nil {
+			return
+		}
+		if len(p.answered[d]) == 0 || len(p.answered[d]) == maxAnswered {
+			p.answered[d] = map[string]bool{}
+		}
+		p.answered[d][m.receipt] = true
 		return
 	}
 	t, err := desiredKey(m.subject).Target()
-	if err != nil || t.Kind != wire.KindDevice {
-		return
+	switch {
+	case err != nil:
+	case t.Kind == wire.KindDevice:
+		s.learnDocument(t.Device, m, p)
+	case t.Kind == wire.KindApproval:
+		delete(p.asked, t.Device)
+		if q, ok := readQuestion(m.data); ok && !m.deleted {
+			p.asked[t.Device] = q
+		}
 	}
+}
+
+func (s *service) learnDocument(d Device, m message, p *picture) {
 	if m.deleted {
-		delete(documents, t.Device)
+		delete(p.documents, d)
 		return
 	}
-	v, err := wire.Verify(m.data, s.o.Keys, wire.Expect{Kind: wire.KindDevice, Audience: t.Device.String()})
+	v, err := wire.Verify(m.data, s.o.Keys, wire.Expect{Kind: wire.KindDevice, Audience: d.String()})
 	if err != nil {
-		s.o.Notice(fmt.Errorf("what is published for %s is not announced: %w", t.Device, err))
+		s.o.Notice(fmt.Errorf("what is published for %s is not announced: %w", d, err))
 		return
 	}
-	documents[t.Device] = wire.ControlEnvelope{Generation: v.Statement.Generation, Digest: v.Statement.Digest[:sha256.Size:sha256.Size], Size: v.Statement.Size}
+	p.documents[d] = wire.ControlEnvelope{Generation: v.Statement.Generation, Digest: v.Statement.Digest[:sha256.Size:sha256.Size], Size: v.Statement.Size}
 }
 
 // blockedSubject is where it is kept that a device is to change nothing.

@@ -24,14 +24,14 @@ type document struct {
 }
 
 // stored reads what is stored under a key, as bytes.
-func (f *Fleet) stored(ctx context.Context, d Device) (document, error) {
+func (f *Fleet) stored(ctx context.Context, k wire.Key) (document, error) {
 	ctx, cancel := f.within(ctx)
 	defer cancel()
 	s, err := f.js.Stream(ctx, wire.StreamDesired)
 	if err != nil {
 		return document{}, f.explain(noStore(err))
 	}
-	m, err := s.GetLastMsgForSubject(ctx, wire.DesiredSubject(wire.DeviceKey(d)))
+	m, err := s.GetLastMsgForSubject(ctx, wire.DesiredSubject(k))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return document{}, nil
 	}
@@ -46,7 +46,7 @@ func (f *Fleet) stored(ctx context.Context, d Device) (document, error) {
 
 // present reads what is stored for d, if it was signed by keys.
 func (f *Fleet) present(ctx context.Context, d Device, keys KeySet) (document, error) {
-	doc, err := f.stored(ctx, d)
+	doc, err := f.stored(ctx, wire.DeviceKey(d))
 	if err != nil || !doc.found {
 		return doc, err
 	}
@@ -100,8 +100,8 @@ func seal(as score.Assignment, d Device, signer wire.Signer, now time.Time) (fra
 }
 
 // replace writes a document if what is stored is still of that revision.
-func (f *Fleet) replace(ctx context.Context, d Device, frame []byte, header nats.Header, revision uint64) error {
-	m := &nats.Msg{Subject: wire.DesiredSubject(wire.DeviceKey(d)), Header: header, Data: frame}
+func (f *Fleet) replace(ctx context.Context, k wire.Key, frame []byte, header nats.Header, revision uint64) error {
+	m := &nats.Msg{Subject: wire.DesiredSubject(k), Header: header, Data: frame}
 	const attempts = 3
 	for i := 1; ; i++ {
 		err := f.publish(ctx, m, revision)
@@ -112,7 +112,7 @@ func (f *Fleet) replace(ctx context.Context, d Device, frame []byte, header nats
 			return f.explain(noStore(err))
 		}
 		// A lost answer and a refusal both leave it open whether this document is stored.
-		now, readErr := f.stored(ctx, d)
+		now, readErr := f.stored(ctx, k)
 		switch {
 		case readErr != nil:
 			return readErr

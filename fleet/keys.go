@@ -55,6 +55,9 @@ func (k Keys) Trusted() (operator, control string, err error) {
 // DocumentKeys is the key set of a receiver that trusts these public keys for documents of devices.
 func DocumentKeys(public ...string) (KeySet, error) { return wire.Trust(wire.KindDevice, public...) }
 
+// ApprovalKeys is the key set of a receiver that trusts these public keys for operations.
+func ApprovalKeys(public ...string) (KeySet, error) { return wire.Trust(wire.KindApproval, public...) }
+
 // ControlKeys is the key set of a receiver that trusts these public keys for answers to heartbeats.
 func ControlKeys(public ...string) (KeySet, error) { return wire.Trust(wire.KindHeartbeat, public...) }
 

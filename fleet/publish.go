@@ -172,7 +172,7 @@ func (f *Fleet) change(ctx context.Context, edits map[Device]edit, o PublishOpti
 		if o.DryRun || !w.Changes() {
 			continue
 		}
-		if err := f.replace(ctx, w.Device, w.frame, w.header, w.base.revision); err != nil {
+		if err := f.replace(ctx, wire.DeviceKey(w.Device), w.frame, w.header, w.base.revision); err != nil {
 			if errors.Is(err, errStale) {
 				err = f.stale(ctx, w, keys)
 			} else {

@@ -20,6 +20,7 @@ type message struct {
 	pending         uint64
 	deleted         bool
 	generation      uint64 // as the publisher said; a hint
+	receipt, verb   string // as the device said beside a receipt; hints
 	data            []byte
 }
 
@@ -36,10 +37,10 @@ func aliveSubject(key string) string {
 	return strings.TrimSuffix(subjectsOf(wire.StreamAlive)[0], ">") + key
 }
 
-// follow hands over the last message of every subject, and then every new one, until stop is called. initial is how
-// many there are to begin with. It is a consumer: device-written data is never read by direct get, because there a
-// device's own headers would decide what it seems to be.
-func (f *Fleet) follow(ctx context.Context, stream string, subjects []string, headersOnly bool, hand func(message)) (initial uint64, stop func(), err error) {
+// follow hands over the last message of every subject, or what the options say instead, and then every new one, until
+// stop is called. initial is how many there are to begin with. It is a consumer: device-written data is never read by
+// direct get, because there a device's own headers would decide what it seems to be.
+func (f *Fleet) follow(ctx context.Context, stream string, subjects []string, hand func(message), options ...nats.SubOpt) (initial uint64, stop func(), err error) {
 	js, err := f.nc.JetStream()
 	if err != nil {
 		return 0, nil, err
@@ -47,18 +48,16 @@ func (f *Fleet) follow(ctx context.Context, stream string, subjects []string, he
 	ctx, cancel := context.WithCancel(ctx) // the subscription ends with it
 	defer f.awaits(cancel)()
 	defer time.AfterFunc(patience, cancel).Stop()
-	opts := []nats.SubOpt{nats.Context(ctx), nats.BindStream(stream), nats.OrderedConsumer(), nats.DeliverLastPerSubject(), nats.ConsumerFilterSubjects(subjects...)}
-	if headersOnly {
-		opts = append(opts, nats.HeadersOnly())
-	}
+	opts := append([]nats.SubOpt{nats.Context(ctx), nats.BindStream(stream), nats.OrderedConsumer(), nats.DeliverLastPerSubject(), nats.ConsumerFilterSubjects(subjects...)}, options...)
 	sub, err := js.Subscribe("", func(m *nats.Msg) {
 		meta, err := m.Metadata()
 		if err != nil {
 			return
 		}
+		receipt, verb := wire.AnnouncedReceipt(m.Header)
 		hand(message{
 			stream: stream, subject: m.Subject, sequence: meta.Sequence.Stream, time: meta.Timestamp, pending: meta.NumPending,
-			deleted: wire.Deleted(m.Header), generation: wire.AnnouncedGeneration(m.Header), data: m.Data,
+			deleted: wire.Deleted(m.Header), generation: wire.AnnouncedGeneration(m.Header), receipt: receipt, verb: verb, data: m.Data,
 		})
 	}, opts...)
 	if err != nil {
@@ -140,7 +139,11 @@ func (f *Fleet) look(ctx context.Context, devices []Device, loaded func(*view) b
 	defer unheard.Stop()
 	left := backlog{}
 	for _, stream := range []string{wire.StreamDesired, wire.StreamActual, wire.StreamAlive} {
-		n, stop, err := f.follow(ctx, stream, filters(stream, devices), stream == wire.StreamDesired, hand)
+		var options []nats.SubOpt
+		if stream == wire.StreamDesired {
+			options = append(options, nats.HeadersOnly())
+		}
+		n, stop, err := f.follow(ctx, stream, filters(stream, devices), hand, options...)
 		if stream == wire.StreamAlive && missing(err) {
 			unheard.Reset(relookUnheard)
 			continue

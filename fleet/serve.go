@@ -53,7 +53,7 @@ func (f *Fleet) Serve(ctx context.Context, o ServeOptions) error {
 	if o.Notice == nil {
 		o.Notice = func(error) {}
 	}
-	s := &service{Fleet: f, o: o, documents: map[Device]wire.ControlEnvelope{}, blocked: map[Device]bool{}, seen: map[Device]sighting{}, complained: map[Device]time.Time{}, notes: make(chan note, 1024)}
+	s := &service{Fleet: f, o: o, picture: newPicture(), seen: map[Device]sighting{}, complained: map[Device]time.Time{}, notes: make(chan note, 1024)}
 	sub, err := f.nc.QueueSubscribe(wire.AllHeartbeats, queue, s.answer)
 	if err != nil {
 		return fmt.Errorf("cannot serve: %w", err)
@@ -82,8 +82,7 @@ type service struct {
 	notes chan note
 
 	mu         sync.Mutex
-	documents  map[Device]wire.ControlEnvelope // generation, digest and size of what is published
-	blocked    map[Device]bool
+	picture    *picture
 	seen       map[Device]sighting
 	complained map[Device]time.Time
 }
@@ -115,8 +114,7 @@ func (s *service) answer(m *nats.Msg) {
 		return
 	}
 	s.mu.Lock()
-	c := s.documents[d]
-	c.Blocked = s.blocked[d]
+	c := s.picture.envelope(d, time.Now())
 	duplicate := s.sight(d, hb.Instance)
 	devices := len(s.seen)
 	s.mu.Unlock()
