@@ -116,13 +116,13 @@ func TestPlayProblems(t *testing.T) {
 		{score.Policy{}, engine(score.Engine{Group: "My Group"}), []string{`/engine/group: group "My Group" must be lower-case letters, digits and '-', at most 63`}},
 
 		{back, score.Score{Spec: service, Health: ready(score.Probe{Delay: minute})}, nil},
+		{score.Policy{OnFailure: score.FailureRollBack, Deadline: minute}, score.Score{Spec: service, Health: ready(score.Probe{Delay: minute})},
+			[]string{`/health/readiness: readiness takes 1m at least, and the generation is rolled back after 1m: make the deadline longer, or the probe quicker`}},
 		{back, score.Score{Spec: service, Decommission: true}, []string{`/decommission: what is removed with its data cannot be rolled back: decommission it in a manifest without onFailure: rollBack`}},
 		{back, score.Score{Spec: service, Health: ready(score.Probe{Delay: minute, SuccessThreshold: 55})},
 			[]string{`/health/readiness: readiness takes 10m at least, and the generation is rolled back after 10m: make the deadline longer, or the probe quicker`}},
-		{back, score.Score{Spec: service, Health: ready(score.Probe{Delay: minute}), Policy: &score.Policy{Deadline: minute}},
-			[]string{`/health/readiness: readiness takes 1m at least, and the generation is rolled back after 1m: make the deadline longer, or the probe quicker`}},
 		{back, score.Score{Spec: service, Health: ready(score.Probe{Delay: 11 * minute}), Policy: &score.Policy{OnFailure: score.FailureHold}}, nil},
-		{back, engine(score.Engine{Noop: true}), []string{`warning /engine/noop: a score that is only looked at does not become ready while it differs: the generation would be rolled back`}},
+		{back, engine(score.Engine{Noop: true}), []string{`warning /engine/noop: while a score that is only looked at differs, its generation does not count as good, and nothing can be rolled back to it`}},
 	}
 	for _, tt := range tests {
 		tt.in.ID = "a"

@@ -23,7 +23,8 @@ type Policy struct {
 	// OnFailure says what to do when a generation does not become ready: hold what was reached, rollForward (the same,
 	// trying again for ever), or rollBack to the last generation that was good.
 	OnFailure OnFailure `json:"onFailure,omitempty" jsonschema:"enum=hold,enum=rollForward,enum=rollBack"`
-	// Deadline is how long a generation may take to become ready under rollBack. If it is left out, 10 minutes.
+	// Deadline is how long a generation may take to become ready under rollBack. If it is left out, 10 minutes. That of
+	// the manifest counts.
 	Deadline Duration `json:"deadline,omitzero"`
 	// Brake bounds what a device removes by itself. Only a manifest has one.
 	Brake *Brake `json:"brake,omitempty"`
@@ -129,7 +130,9 @@ func (p Policy) check(r *Report, ofManifest bool) {
 		r.At("deadline").Errorf("deadline %s must be more than nothing", p.Deadline)
 	case p.Deadline > 0 && p.Deadline < Duration(time.Second):
 		r.At("deadline").Errorf("deadline %s is less than a second", p.Deadline)
-	case p.Deadline > 0 && ofManifest && p.OnFailure != FailureRollBack:
+	case p.Deadline > 0 && !ofManifest:
+		r.At("deadline").Warnf("deadline has no effect here: that of the manifest counts for its whole generation")
+	case p.Deadline > 0 && p.OnFailure != FailureRollBack:
 		r.At("deadline").Warnf("deadline has no effect without onFailure: rollBack")
 	}
 	switch {
@@ -139,12 +142,8 @@ func (p Policy) check(r *Report, ofManifest bool) {
 	default:
 		p.Brake.check(r.At("brake"))
 	}
-	if p.Window == nil {
-		return
-	}
-	p.Window.check(r.At("window"))
-	if open, d := p.Window.Duration, p.Filled().Deadline; p.OnFailure == FailureRollBack && open >= shortestWindow && d >= open {
-		r.At("window", "duration").Errorf("the window is open for %s, and a generation is rolled back after %s: that would wait for the next window; make the window longer, or the deadline shorter", open, d)
+	if p.Window != nil {
+		p.Window.check(r.At("window"))
 	}
 }
 

@@ -72,8 +72,6 @@ func TestPolicyProblems(t *testing.T) {
 		{window("* * * * *", minute), []string{`/window/duration: a window of 1m that opens at "* * * * *" never closes: leave the window out, or make it shorter`}},
 		{window("0 2 * * *", 24*60*minute), []string{`/window/duration: a window of 24h that opens at "0 2 * * *" never closes: leave the window out, or make it shorter`}},
 		{window("* 0-22 * * *", minute), nil},
-		{score.Policy{OnFailure: score.FailureRollBack, Window: &score.Window{Cron: "0 2 * * *", Duration: 10 * minute}},
-			[]string{`/window/duration: the window is open for 10m, and a generation is rolled back after 10m: that would wait for the next window; make the window longer, or the deadline shorter`}},
 	}
 	for _, tt := range tests {
 		m := manifest(name("a", "/etc/a"))
@@ -117,8 +115,10 @@ func TestScorePolicy(t *testing.T) {
 		{score.Policy{}, score.Policy{Preset: "convrge"}, []string{`/spec/scores/0/policy/preset: unknown preset "convrge", did you mean "converge"?`}},
 		{score.Policy{}, score.Policy{Brake: &score.Brake{}}, []string{`/spec/scores/0/policy/brake: only the policy of a manifest has a brake: it counts the scores of a device`}},
 		{score.Policy{}, score.Policy{Window: &score.Window{Cron: "0 2 * * *"}}, []string{`/spec/scores/0/policy/window/duration: duration is 0s, and a window must be open for a minute at least`}},
-		{score.Policy{}, score.Policy{Deadline: minute}, []string{`warning /spec/scores/0/policy/deadline: deadline has no effect without onFailure: rollBack`}},
-		{score.Policy{OnFailure: score.FailureRollBack}, score.Policy{Deadline: minute}, nil},
+		{score.Policy{}, score.Policy{Deadline: minute}, []string{`warning /spec/scores/0/policy/deadline: deadline has no effect here: that of the manifest counts for its whole generation`}},
+		{score.Policy{OnFailure: score.FailureRollBack}, score.Policy{OnFailure: score.FailureRollBack}, nil},
+		{score.Policy{OnFailure: score.FailureRollBack}, score.Policy{OnFailure: score.FailureHold}, nil},
+		{score.Policy{}, score.Policy{OnFailure: score.FailureRollBack}, []string{`warning /spec/scores/0/policy/onFailure: onFailure: rollBack has no effect here: it is a manifest that is rolled back, as a whole`}},
 	}
 	for _, tt := range tests {
 		m := manifest(name("a", "/etc/a"))
@@ -156,46 +156,37 @@ func TestFilled(t *testing.T) {
 	}
 }
 
-// TestWindow: a window opens on the clock of the place, and stays open for its time; its last moment is not in it.
+// TestWindow: a window opens on the clock of the place.
 func TestWindow(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nightly := score.Window{Cron: "30 2 * * *", Duration: 90 * minute}
+	const nightly = "30 2 * * *"
 	for _, tt := range []struct {
-		w    score.Window
+		cron string
 		at   time.Time
-		open bool
 		next string
 	}{
-		{nightly, time.Date(2026, 3, 1, 2, 29, 59, 0, berlin), false, "Mar 1 02:30"},
-		{nightly, time.Date(2026, 3, 1, 2, 30, 0, 0, berlin), true, "Mar 2 02:30"},
-		{nightly, time.Date(2026, 3, 1, 3, 59, 59, 0, berlin), true, "Mar 2 02:30"},
-		{nightly, time.Date(2026, 3, 1, 4, 0, 0, 0, berlin), false, "Mar 2 02:30"},
-		{nightly, time.Date(2026, 3, 1, 2, 45, 0, 0, time.UTC), true, "Mar 2 02:30"},
-		{nightly, time.Date(2026, 3, 1, 1, 45, 0, 0, time.UTC), false, "Mar 1 02:30"}, // it is open in Berlin now
-		// On the night when the clock goes from 2:00 to 3:00 there is no 2:30, and the window does not come.
-		{nightly, time.Date(2026, 3, 29, 3, 10, 0, 0, berlin), false, "Mar 30 02:30"},
-		{score.Window{Cron: "0 22 * * fri", Duration: 8 * 60 * minute}, time.Date(2026, 11, 28, 5, 0, 0, 0, berlin), true, "Dec 4 22:00"},
-		{score.Window{Cron: "0 22 * * fri", Duration: 8 * 60 * minute}, time.Date(2026, 11, 29, 5, 0, 0, 0, berlin), false, "Dec 4 22:00"},
-		// What Validate refuses is never open.
-		{score.Window{Cron: "@every 1s", Duration: minute}, time.Date(2026, 3, 1, 2, 0, 0, 0, berlin), false, "Jan 1 00:00"},
-		{score.Window{Cron: "CRON_TZ=UTC * * * * *", Duration: minute}, time.Date(2026, 3, 1, 2, 0, 0, 0, berlin), false, "Jan 1 00:00"},
-		{score.Window{Cron: "0 0 30 2 *", Duration: minute}, time.Date(2026, 3, 1, 2, 0, 0, 0, berlin), false, "Jan 1 00:00"},
-		{score.Window{Cron: "* * * * * *", Duration: minute}, time.Date(2026, 3, 1, 2, 0, 0, 0, berlin), false, "Jan 1 00:00"},
-		{score.Window{Cron: "* * * * *"}, time.Date(2026, 3, 1, 2, 0, 0, 0, berlin), false, "Mar 1 02:01"},
+		{nightly, time.Date(2026, 3, 1, 2, 29, 59, 0, berlin), "Mar 1 02:30"},
+		{nightly, time.Date(2026, 3, 1, 2, 30, 0, 0, berlin), "Mar 2 02:30"},
+		{nightly, time.Date(2026, 3, 1, 1, 45, 0, 0, time.UTC), "Mar 1 02:30"}, // it is open in Berlin then
+		{"0 22 * * fri", time.Date(2026, 11, 28, 5, 0, 0, 0, berlin), "Dec 4 22:00"},
+		// What Validate refuses never opens.
+		{"@every 1s", time.Date(2026, 3, 1, 2, 0, 0, 0, berlin), "Jan 1 00:00"},
+		{"CRON_TZ=UTC * * * * *", time.Date(2026, 3, 1, 2, 0, 0, 0, berlin), "Jan 1 00:00"},
+		{"TZ=", time.Date(2026, 3, 1, 2, 0, 0, 0, berlin), "Jan 1 00:00"},
+		{"0 0 30 2 *", time.Date(2026, 3, 1, 2, 0, 0, 0, berlin), "Jan 1 00:00"},
+		{"* * * * * *", time.Date(2026, 3, 1, 2, 0, 0, 0, berlin), "Jan 1 00:00"},
+		{"* * * *", time.Date(2026, 3, 1, 2, 0, 0, 0, berlin), "Jan 1 00:00"},
 	} {
-		if got := tt.w.Open(tt.at); got != tt.open {
-			t.Errorf("%q at %s: open is %v", tt.w.Cron, tt.at, got)
-		}
-		if got := tt.w.Next(tt.at).Format("Jan 2 15:04"); got != tt.next {
-			t.Errorf("%q after %s: next is %s, want %s", tt.w.Cron, tt.at, got, tt.next)
+		if got := (score.Window{Cron: tt.cron}).Next(tt.at).Format("Jan 2 15:04"); got != tt.next {
+			t.Errorf("%q after %s: next is %s, want %s", tt.cron, tt.at, got, tt.next)
 		}
 	}
 }
 
-// FuzzWindow: no text makes the parser crash or run for ever, and what is valid opens and closes.
+// FuzzWindow: no text makes the parser crash or run for ever, and what is valid opens.
 func FuzzWindow(f *testing.F) {
 	for _, s := range []string{"30 2 * * sat", "TZ=", "@every 1h", "*/5,7 2-4 * jan-mar *", "0 0 30 2 *", "* * * * *"} {
 		f.Add(s, int64(time.Hour))
@@ -208,9 +199,8 @@ func FuzzWindow(f *testing.F) {
 		if len(m.Validate()) > 0 {
 			return
 		}
-		opens := w.Next(start)
-		if opens.IsZero() || !w.Open(opens) {
-			t.Errorf("%q for %s is valid, and not open at %s", cron, w.Duration, opens)
+		if opens := w.Next(start); !opens.After(start) {
+			t.Errorf("%q is valid, and opens at %s", cron, opens)
 		}
 	})
 }

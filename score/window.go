@@ -16,17 +16,8 @@ type Window struct {
 	Duration Duration `json:"duration"`
 }
 
-// Open reports whether w is open at t, in the time zone of t. A window that Validate refuses is never open.
-func (w Window) Open(t time.Time) bool {
-	s, ok := w.schedule()
-	if !ok || w.Duration <= 0 {
-		return false
-	}
-	opened := s.Next(t.Add(-time.Duration(w.Duration)))
-	return !opened.IsZero() && !opened.After(t)
-}
-
-// Next returns when w opens next after t, and the zero time if it never does.
+// Next returns when w opens next after t, in the time zone of t, and the zero time if it never does. A window whose cron
+// Validate refuses never opens.
 func (w Window) Next(t time.Time) time.Time {
 	s, ok := w.schedule()
 	if !ok {
