@@ -65,6 +65,10 @@ func BenchmarkAction(b *testing.B) {
 				i++
 			}
 			perOp(b, before, i)
+			if m, ok := fs.(*Mem); ok {
+				b.ReportMetric(float64(m.Stats().Syncs)/float64(i), "syncs/op")
+				b.ReportMetric(float64(m.Stats().Bytes)/float64(i), "written-B/op")
+			}
 		})
 	}
 }

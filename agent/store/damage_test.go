@@ -317,20 +317,14 @@ func TestMarkSurvivesEitherLoss(t *testing.T) { // H36, cases 123, 132
 // A newer version's directory is not altered by anything.
 func TestNewerVersion(t *testing.T) { // cases 130
 	files, _ := lived(t, script())
-	newer := func(b []byte) []byte {
-		c := bytes.Clone(b)
-		binary.LittleEndian.PutUint32(c[8:], version+1)
-		binary.LittleEndian.PutUint32(c[36:], crc32.Checksum(c[:36], castagnoli))
-		return c
-	}
 	unknown := append(bytes.Clone(files["journal.0"]), rawFrame(99, []byte("Zsomething new"))...)
 	cases := map[string]map[string][]byte{
-		"all":            {"ledger.0": newer(files["ledger.0"]), "ledger.1": newer(files["ledger.1"]), "journal.0": newer(files["journal.0"]), "journal.1": newer(files["journal.1"])},
-		"newest ledger":  {"ledger.0": newer(files["ledger.0"])},
-		"other ledger":   {"ledger.1": newer(files["ledger.1"])},
-		"one journal":    {"journal.1": newer(files["journal.1"])},
-		"one envelope":   {"intent/d.0": newer(files["intent/d.0"])},
-		"good version":   {"good/m.0": newer(files["good/m.0"])},
+		"all":            {"ledger.0": newerFormat(files["ledger.0"]), "ledger.1": newerFormat(files["ledger.1"]), "journal.0": newerFormat(files["journal.0"]), "journal.1": newerFormat(files["journal.1"])},
+		"newest ledger":  {"ledger.0": newerFormat(files["ledger.0"])},
+		"other ledger":   {"ledger.1": newerFormat(files["ledger.1"])},
+		"one journal":    {"journal.1": newerFormat(files["journal.1"])},
+		"one envelope":   {"intent/d.0": newerFormat(files["intent/d.0"])},
+		"good version":   {"good/m.0": newerFormat(files["good/m.0"])},
 		"unknown record": {"journal.0": unknown},
 		"unknown in both": {
 			"journal.0": unknown, "journal.1": append(bytes.Clone(files["journal.1"]), rawFrame(99, []byte("Zsomething new"))...),
@@ -365,6 +359,14 @@ func TestNewerVersion(t *testing.T) { // cases 130
 			t.Errorf("%s: the directory was altered", name)
 		}
 	}
+}
+
+// newerFormat is a file as a newer version could have written it.
+func newerFormat(b []byte) []byte {
+	c := bytes.Clone(b)
+	binary.LittleEndian.PutUint32(c[8:], version+1)
+	binary.LittleEndian.PutUint32(c[36:], crc32.Checksum(c[:36], castagnoli))
+	return c
 }
 
 // rawFrame is a frame with a right checksum around any payload.

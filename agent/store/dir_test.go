@@ -25,6 +25,9 @@ func TestDirectoryRemovedWhileRunning(t *testing.T) { // cases 122
 		must(t, s.Accept(Intent{"d", 3, "x", []byte("body")}))
 		must(t, s.Begin(apply(entry("a", "m", 3)), apply(entry("b", "m", 3))))
 		must(t, s.End(Result{Resource: "file:/etc/a"}))
+		must(t, s.SetNotes(map[string]string{"op/1": "x"}))
+		must(t, s.KeepGood("m", Good{1, "one", []byte("1")}))
+		must(t, s.SaveReceipt(ReceiptFile{"op-1", clock, nil}))
 		must(t, s.Check())
 		remove(t, fs)
 		if err := s.Check(); !errors.Is(err, ErrGone) {
@@ -43,6 +46,17 @@ func TestDirectoryRemovedWhileRunning(t *testing.T) { // cases 122
 			t.Fatalf("envelope: %v %v", ok, err)
 		}
 		must(t, s.Accept(Intent{"d", 3, "x", []byte("body")})) // the same one is written again
+		if _, ok, err := s.Good("m"); ok || err != nil {
+			t.Fatalf("good version: %v %v", ok, err)
+		}
+		must(t, s.KeepGood("m", Good{1, "one", []byte("1")})) // as well
+		if _, ok, err := s.Receipt("op-1"); ok || err != nil {
+			t.Fatalf("receipt: %v %v", ok, err)
+		}
+		must(t, s.SaveReceipt(ReceiptFile{"op-1", clock, nil}))
+		if _, ok := s.Note("op/1"); !ok {
+			t.Fatal("a note went with the directory")
+		}
 		before := view(t, s)
 		if after := view(t, reopen(t, s)); after != before {
 			t.Fatalf("before:\n%s\nafter:\n%s", before, after)
@@ -174,6 +188,29 @@ func TestOpenAltersNothing(t *testing.T) {
 	must(t, s.Close())
 	if after := stamps(); !slices.Equal(before, after) {
 		t.Errorf("before %q\nafter %q", before, after)
+	}
+}
+
+// The directory goes, and the first that is written then is one of the new things.
+func TestAnyWriteMakesTheDirectoryAgain(t *testing.T) { // cases 122
+	for what, do := range map[string]func(s *Store) error{
+		"notes":   func(s *Store) error { return s.SetNotes(map[string]string{"op/2": "y"}) },
+		"good":    func(s *Store) error { return s.KeepGood("m", Good{1, "one", nil}) },
+		"drop":    func(s *Store) error { return s.DropGood("m") },
+		"receipt": func(s *Store) error { return s.SaveReceipt(ReceiptFile{"op-1", clock, nil}) },
+	} {
+		onBoth(t, func(t *testing.T, fs FS) {
+			s, _ := mustOpen(t, fs)
+			must(t, s.BeginWith(map[string]string{"op/1": "x"}, apply(entry("a", "m", 1))))
+			must(t, s.KeepGood("m", Good{1, "one", nil}))
+			remove(t, fs)
+			must(t, do(s))
+			must(t, s.DropGood("m"))
+			s = reopen(t, s)
+			if _, ok := s.Note("op/1"); !ok || len(s.OpenActions()) != 1 {
+				t.Errorf("%s: the books were not written again", what)
+			}
+		})
 	}
 }
 

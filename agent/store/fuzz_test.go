@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -57,6 +58,41 @@ func fuzzOpen(f *testing.F, name string) {
 func FuzzOpenJournal(f *testing.F) { fuzzOpen(f, "journal.0") }
 func FuzzOpenLedger(f *testing.F)  { fuzzOpen(f, "ledger.0") }
 func FuzzOpenIntent(f *testing.F)  { fuzzOpen(f, "intent/d.0") }
+func FuzzOpenGood(f *testing.F)    { fuzzOpen(f, "good/m.0") }
+
+// FuzzReceipt reads a receipt of outside bytes, as they are and under a right
+// head: it is not there, damaged, or whole, and never another one's.
+func FuzzReceipt(f *testing.F) {
+	const name = "receipts/0000000001.20261129T183000Z.op-1"
+	m := NewMem()
+	s, _, err := Open(m, options())
+	must(f, err)
+	must(f, s.SaveReceipt(ReceiptFile{"op-1", clock, []byte("body")}))
+	whole := m.Files()[name]
+	f.Add(whole)
+	f.Add(whole[:len(whole)-1])
+	f.Add(whole[headSize:])
+	f.Add([]byte("\x05op-12body"))
+	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		sealed := append(make([]byte, headSize), b...)
+		head{role: roleReceipt, seq: 1}.seal(sealed)
+		for _, file := range [][]byte{append([]byte{}, b...), sealed} {
+			m := memOf(nil)
+			m.Put(name, file)
+			s, _ := openMem(t, m)
+			body, ok, err := s.Receipt("op-1")
+			list, lerr := s.Receipts()
+			if lerr != nil || len(list) != 1 || list[0].Damaged == ok || ok != (err == nil) || !ok && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
+				t.Fatalf("%q %v %v, list %+v %v", body, ok, err, list, lerr)
+			}
+			if ok && !strings.HasSuffix(string(file), "\x04op-1"+string(body)) {
+				t.Fatalf("%q of %q", body, file)
+			}
+			must(t, s.SaveReceipt(ReceiptFile{"op-1", clock, []byte("new")}))
+		}
+	})
+}
 
 // FuzzReplay replays records with right checksums in any order and number: each
 // is a size, a step of the sequence number and a payload.
@@ -69,6 +105,10 @@ func FuzzReplay(f *testing.F) {
 		{kind: kindPut, entry: Entry{Resource: "r", Manifest: "n", Order: 1}},
 		{kind: kindMark, flags: flagHeld, number: 7, name: "d", digest: "x"},
 		{kind: kindRelease, resource: "s"},
+		{kind: kindNote, name: "n", value: "v"},
+		{kind: kindNote, name: "n"},
+		{kind: kindGood, name: "m", number: 3},
+		{kind: kindGood, name: "m"},
 	} {
 		p := r.appendPayload(nil)
 		seed = append(append(seed, byte(len(p)), 1), p...)
@@ -108,18 +148,24 @@ func FuzzReplay(f *testing.F) {
 // FuzzRecord decodes payloads, past the checksums that stop the others.
 func FuzzRecord(f *testing.F) {
 	previous := entry("p", "m", 1)
+	previous.Authority = "standing:converge"
 	for _, r := range []record{
 		{kind: kindBegin, verb: "apply", entry: entry("a", "m", 1)},
 		{kind: kindPut, entry: entry("a", "m", 1)},
 		{kind: kindEnd, flags: flagRevert, number: 7, resource: "file:/etc/a"},
 		{kind: kindRelease, resource: "file:/etc/a"},
 		{kind: kindMark, flags: flagHeld, number: 7, name: "d", digest: "x"},
+		{kind: kindNote, name: "op/1", value: "sha256:x"},
+		{kind: kindGood, number: 3, name: "m"},
 		{kind: kindOpen, flags: flagOwned, number: 9, verb: "apply", entry: entry("a", "m", 1), previous: &previous},
 	} {
 		f.Add(r.appendPayload(nil))
 	}
 	f.Add([]byte("B\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if r, err := (decoder{1, map[string]string{}}).record(1, b); err == nil && (r.kind == kindNote || r.kind == kindGood || r.entry.Authority != "") {
+			t.Fatalf("format 1 has %+v", r)
+		}
 		r, err := decoder{version, map[string]string{}}.record(1, b)
 		if err != nil {
 			return
