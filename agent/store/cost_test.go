@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 )
@@ -91,11 +90,7 @@ func TestActionsShareSyncs(t *testing.T) {
 		for i := 1; i < players; i++ {
 			play(i)
 		}
-		for waiting := 0; waiting < players-1; runtime.Gosched() {
-			s.waitingMu.Lock()
-			waiting = len(s.waiting)
-			s.waitingMu.Unlock()
-		}
+		waitFor(s, players-1)
 		close(leave)
 		wg.Wait()
 		m.Fault = nil

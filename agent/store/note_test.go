@@ -2,8 +2,8 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"maps"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -111,30 +111,47 @@ func TestRefusedBatchKeepsNotes(t *testing.T) { // K13, cases 128
 	}
 }
 
-// Two who set the same note at the same time are judged one after the other, even
-// when they share a write.
-func TestNotesThatShareAWrite(t *testing.T) {
+// Three set the same note while a write is under way, and wait together: each is
+// judged by books that have those before it, so the last one is what counts.
+func TestSameNoteAtTheSameTime(t *testing.T) {
 	m := NewMem()
 	s, _ := mustOpen(t, m)
-	for round := range 200 {
-		must(t, s.SetNotes(map[string]string{"n": "old"}))
-		var wg sync.WaitGroup
-		for i := range 4 {
-			wg.Go(func() {
-				v := "old"
-				if i%2 == 0 {
-					v = fmt.Sprint("new", i)
-				}
-				if err := s.SetNotes(map[string]string{"n": v, fmt.Sprint("mine", i): fmt.Sprint(round)}); err != nil {
-					t.Error(err)
-				}
-			})
+	must(t, s.SetNotes(map[string]string{"n": "old"}))
+	entered, leave, once := make(chan bool), make(chan bool), sync.Once{}
+	m.Fault = func(st Step) error {
+		if st.Op == "sync" {
+			once.Do(func() { close(entered); <-leave })
 		}
-		wg.Wait()
-		again, _ := openMem(t, m.Crash(LoseAll))
-		if got, want := again.Notes(""), s.Notes(""); !maps.Equal(got, want) || len(got) != 5 {
-			t.Fatalf("on disk %v, in memory %v", got, want)
-		}
+		return nil
+	}
+	var wg sync.WaitGroup
+	set := func(v string) {
+		wg.Go(func() {
+			if err := s.SetNotes(map[string]string{"n": v}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	set("first")
+	<-entered
+	for n, v := range []string{"second", "first", "second", "first"} {
+		set(v)
+		waitFor(s, n+1)
+	}
+	close(leave)
+	wg.Wait()
+	again, _ := openMem(t, m.Crash(LoseAll))
+	if v, _ := s.Note("n"); v != "first" || !maps.Equal(again.Notes(""), s.Notes("")) {
+		t.Errorf("in memory %v, on disk %v", s.Notes(""), again.Notes(""))
+	}
+}
+
+// waitFor waits until n requests wait.
+func waitFor(s *Store, n int) {
+	for waiting := -1; waiting < n; runtime.Gosched() {
+		s.waitingMu.Lock()
+		waiting = len(s.waiting)
+		s.waitingMu.Unlock()
 	}
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -145,6 +146,10 @@ func TestEveryDamageOfAReceipt(t *testing.T) { // cases 123
 	kinds := damages(name, files[name])
 	kinds["newer"] = newerFormat(files[name])
 	kinds["another one"] = files["receipts/0000000002.20261129T183000Z.two"]
+	kinds["another one under this number"] = bytes.Clone(kinds["another one"])
+	head{role: roleReceipt, seq: 1}.seal(kinds["another one under this number"])
+	kinds["this one under another number"] = bytes.Clone(files[name])
+	head{role: roleReceipt, seq: 2}.seal(kinds["this one under another number"])
 	for kind, damaged := range kinds {
 		m := memOf(files)
 		m.Put(name, damaged)

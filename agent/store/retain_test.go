@@ -135,3 +135,37 @@ func TestEveryDamageOfABackup(t *testing.T) { // cases 123
 		t.Errorf("only %d damages", n)
 	}
 }
+
+// Backups whose paths are not known any more are for people: one of them may be the
+// only one that there is of its path.
+func TestBackupsOfUnknownPathsStay(t *testing.T) {
+	m, now := NewMem(), clock
+	s, _, err := Open(m, Options{Now: func() time.Time { return now }})
+	must(t, err)
+	for _, name := range backupsOf(t, s, &now, "/etc/a", 9*day, 5*day, 3*day) {
+		m.Put(backupFolder+"/"+name+metaSuffix, []byte("damaged"))
+	}
+	if gone, err := s.PruneBackups(1, time.Hour, nil); err != nil || gone != nil {
+		t.Errorf("removed %v %v", gone, err)
+	}
+}
+
+// Two contents of one path within a second keep their order.
+func TestBackupsOfTheSameSecond(t *testing.T) {
+	s, _ := mustOpen(t, NewMem())
+	var last Backup
+	for _, content := range []string{"one", "two", "three", "four"} {
+		b, err := s.SaveBackup(Backup{Path: "/etc/a"}, []byte(content))
+		must(t, err)
+		if !b.Time.After(last.Time) {
+			t.Errorf("%s is not after %s", b.Name, last.Name)
+		}
+		last = b
+	}
+	if _, err := s.PruneBackups(1, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := s.Backups(); err != nil || len(left) != 1 || left[0] != last {
+		t.Errorf("left %v %v, want %v", left, err, last)
+	}
+}

@@ -46,7 +46,7 @@ func (s *Store) remake() error {
 	if err := s.fs.Lock(); err != nil {
 		return err
 	}
-	for _, folder := range []string{"", intentFolder, goodFolder} {
+	for _, folder := range []string{"", intentFolder} {
 		names, err := s.fs.List(folder)
 		if err == nil && len(names) > 0 {
 			err = fmt.Errorf("cannot write state directory %s: %w; it holds other state now: restart the agent", s.fs, ErrGone)
