@@ -69,11 +69,7 @@ func (j *Judge) Record(at time.Time, r Result, detail string) (changed bool) {
 	if r == Succeeded {
 		verdict, threshold = Healthy, cmp.Or(j.probe.SuccessThreshold, defaultSuccess)
 	}
-	if j.row < threshold {
-		return false
-	}
-	j.row = threshold // it never overflows
-	if verdict == j.verdict {
+	if j.row < threshold || verdict == j.verdict {
 		return false
 	}
 	j.verdict, j.since = verdict, at

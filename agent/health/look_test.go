@@ -1,6 +1,7 @@
 package health
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +101,54 @@ func TestLook(t *testing.T) { // H63, cases 50, 51, 138
 			}
 		}
 	})
+}
+
+// fixed is a device whose units and containers are all alike.
+type fixed struct {
+	unit      topology.ServiceState
+	container topology.ContainerState
+}
+
+func (f fixed) Service(context.Context, string) (topology.ServiceState, error) { return f.unit, nil }
+func (f fixed) Container(context.Context, string) (topology.ContainerState, error) {
+	return f.container, nil
+}
+
+// States on the way from one to another, which no device stays in.
+func TestLookBetweenStates(t *testing.T) { // H63, case 51
+	unit := func(active string) fixed {
+		return fixed{unit: topology.ServiceState{Load: topology.Loaded, Active: active}}
+	}
+	container := func(state, health, unit string) fixed {
+		return fixed{container: topology.ContainerState{State: state, Health: health, Unit: topology.ServiceState{Active: unit}}}
+	}
+	ofUnit, ofContainer := score.Probe{Unit: "u.service"}, score.Probe{Container: "c"}
+	tests := []struct {
+		name      string
+		probe     score.Probe
+		dev       fixed
+		readiness Result
+		liveness  Result
+	}{
+		{"unit reloads", ofUnit, unit("reloading"), Succeeded, Succeeded},
+		{"unit starts", ofUnit, unit("activating"), Failed, Unseen},
+		{"unit stops", ofUnit, unit("deactivating"), Failed, Failed},
+		{"unit failed", ofUnit, unit("failed"), Failed, Failed},
+		{"container starts", ofContainer, container("created", "", "activating"), Failed, Unseen},
+		{"container is fetched", ofContainer, container("absent", "", "activating"), Failed, Unseen},
+		{"container runs, its unit waits for it", ofContainer, container("running", "starting", "activating"), Failed, Unseen},
+		{"container says that it is ill, its unit still waits", ofContainer, container("running", "unhealthy", "activating"), Failed, Unseen},
+		{"container stops", ofContainer, container("stopping", "healthy", "deactivating"), Failed, Failed},
+		{"container is paused", ofContainer, container("paused", "healthy", "active"), Failed, Failed},
+	}
+	for _, tt := range tests {
+		for hangs, want := range map[bool]Result{false: tt.readiness, true: tt.liveness} {
+			l := looker{eyes: Eyes{Services: tt.dev, Containers: tt.dev}, probe: tt.probe, hangs: hangs}
+			if r, detail := l.look(t.Context()); r != want {
+				t.Errorf("%s, liveness %t: got %d, %q; want %d", tt.name, hangs, r, detail, want)
+			}
+		}
+	}
 }
 
 // What could not be found out is neither good nor bad: nothing is restarted for it. X88

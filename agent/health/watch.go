@@ -2,7 +2,6 @@ package health
 
 import (
 	"context"
-	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -33,7 +32,6 @@ type Watch struct {
 
 	mu     sync.Mutex
 	scores map[topology.Mark]*watched
-	all    []*watched // the same, for those who go through them often
 }
 
 // watched is one score.
@@ -79,6 +77,12 @@ func (w *Watch) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	running := 0
+	end := func(s seen) {
+		running--
+		if w.record(s) {
+			w.changed(s.probe.score.mark)
+		}
+	}
 	for ctx.Err() == nil {
 		begin, restarts, next := w.due(time.Now(), parallel-running)
 		for _, p := range begin {
@@ -97,14 +101,11 @@ func (w *Watch) Run(ctx context.Context) {
 		case <-timer.C:
 		case <-w.poke:
 		case s := <-results:
-			running--
-			if ctx.Err() == nil && w.record(s) {
-				w.changed(s.probe.score.mark)
-			}
+			end(s)
 		}
 	}
-	for ; running > 0; running-- {
-		(<-results).probe.idle(w)
+	for running > 0 {
+		end(<-results)
 	}
 }
 
@@ -117,12 +118,6 @@ func (p *probed) once(ctx context.Context) seen {
 	return s
 }
 
-func (p *probed) idle(w *Watch) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p.looking = false
-}
-
 // due returns up to free probes to look for now, those that have waited longest first,
 // the scores whose restart has fallen due, and when to ask again; zero is never.
 func (w *Watch) due(now time.Time, free int) (begin []*probed, restarts []topology.Mark, next time.Time) {
@@ -133,7 +128,7 @@ func (w *Watch) due(now time.Time, free int) (begin []*probed, restarts []topolo
 			next = t
 		}
 	}
-	for _, s := range w.all {
+	for _, s := range w.scores {
 		for _, p := range []*probed{s.readiness, s.liveness} {
 			switch {
 			case p == nil || p.looking:
@@ -219,7 +214,6 @@ func (w *Watch) Set(scores map[topology.Mark]score.Health) {
 		}
 		w.scores[mark] = s
 	}
-	w.all = slices.Collect(maps.Values(w.scores))
 	w.wake()
 }
 
