@@ -177,3 +177,35 @@ func changed(v any, path []string, change func(parent map[string]any, name strin
 	}
 	panic(fmt.Sprintf("there is nothing at %v", path))
 }
+
+// TestWarnedOf: what is said in vain is told with its place, and the manifest is taken all the same.
+func TestWarnedOf(t *testing.T) {
+	const text = `apiVersion: continuo/v1
+kind: Manifest
+metadata: {name: m}
+spec:
+  target: {device: d}
+  policy: {preset: reviewed, deadline: 5m}
+  scores:
+    - kind: hostname
+      id: x
+      policy: {onIntent: apply, onFailure: rollBack}
+      spec: {name: a}
+`
+	want := []string{
+		`a.yaml:6:40: /spec/policy/deadline: warning: deadline has no effect without onFailure: rollBack`,
+		`a.yaml:10:26: /spec/scores/0/policy/onIntent: warning: onIntent: apply has no effect: the policy of the manifest is stricter, confirm`,
+		`a.yaml:10:44: /spec/scores/0/policy/onFailure: warning: onFailure: rollBack has no effect here: it is a manifest that is rolled back, as a whole`,
+	}
+	_, ds := schemas.Validate("a.yaml", []byte(text))
+	_, dds := source.Manifest("a.yaml", []byte(text))
+	for _, found := range [][]schemas.Diagnostic{ds, dds} {
+		var got []string
+		for _, d := range found {
+			got = append(got, d.String())
+		}
+		if !slices.Equal(got, want) || schemas.Errors(found) > 0 {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}

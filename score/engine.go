@@ -1,9 +1,6 @@
 package score
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // Engine is how the agent plays one score, whatever its kind.
 type Engine struct {
@@ -39,21 +36,12 @@ func (e Engine) clone() Engine {
 }
 
 const (
-	defaultDelay     = Duration(time.Second)
-	defaultTry       = Duration(15 * time.Minute)
 	longestPause     = Duration(5 * time.Minute)
 	shortestPace     = Duration(time.Second)
 	longestPoll      = Duration(24 * time.Hour)
 	longestTry       = Duration(24 * time.Hour)
 	longestLimitTime = Duration(30 * 24 * time.Hour)
 )
-
-// Filled returns e with what is left out.
-func (e Engine) Filled() Engine {
-	e.Delay = cmp.Or(e.Delay, defaultDelay)
-	e.Timeout = cmp.Or(e.Timeout, defaultTry)
-	return e
-}
 
 func (e Engine) check(r *Report) {
 	if e.Retries != nil && *e.Retries < 0 {
