@@ -4,11 +4,13 @@ import (
 	"context"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/continuo-fleet/continuo/agent/health"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/topology"
@@ -70,6 +72,9 @@ func New(c Config) *Agent {
 	}
 	one := func() chan struct{} { return make(chan struct{}, 1) }
 	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), mail: one(), progress: one()}
+	if a.Runner.Eyes != nil {
+		a.Runner.Health = health.New(*a.Runner.Eyes, a.unwell)
+	}
 	a.fetcher = newFetcher(a.Runner, func() { signal(a.wake) })
 	a.Runner.progress = func() { signal(a.progress) }
 	a.Runner.Uncertain = c.Recovered.Lost() || c.Recovered.Newer
@@ -99,6 +104,9 @@ func (a *Agent) Run(ctx context.Context) {
 	defer wg.Wait()
 	if a.Events != nil {
 		wg.Go(func() { a.watch(ctx) })
+	}
+	if a.Runner.Health != nil {
+		wg.Go(func() { a.Runner.Health.Run(ctx) })
 	}
 	first := make(chan struct{})
 	if a.Link != nil {
@@ -173,6 +181,7 @@ func (a *Agent) loop(ctx context.Context) {
 		case <-a.wake:
 		case <-relist.C:
 		case <-retry.C:
+			about = a.dueResources()
 		}
 		changed := a.pass(ctx, about)
 		switch {
@@ -200,4 +209,21 @@ func (a *Agent) untilRetry() time.Duration {
 		return 24 * time.Hour
 	}
 	return max(time.Until(at), shortGap)
+}
+
+// dueResources are what the scores are about that are to be tried or looked at again now.
+func (a *Agent) dueResources() (about []topology.Resource) {
+	a.mu.Lock()
+	pl := a.played
+	a.mu.Unlock()
+	due := a.Runner.pace.due()
+	if pl == nil || len(due) == 0 {
+		return nil
+	}
+	for _, it := range pl.items() {
+		if slices.Contains(due, it.mark()) && len(it.claims) > 0 {
+			about = append(about, topology.Resource(it.claims[0]))
+		}
+	}
+	return about
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/agent/store"
@@ -51,7 +52,7 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 	d := authority.Decide(q)
 	v := interpret.Verdict{Authority: d.Authority, Code: d.Code, Message: d.Reason}
 	switch {
-	case g.it.score.Engine != nil && g.it.score.Engine.Noop:
+	case g.it.engine().Noop:
 		d.Decision, v.Outcome, v.Code, v.Message = interpret.DecideReport, interpret.Drifted, interpret.CodeNoop, "the score says to only look"
 	case changed && d.Decision != interpret.DecideApply:
 		v.Outcome, v.Code, v.Message = interpret.Conflict, interpret.CodePlanChanged, "it is not as it was when the plan was made: plan again"
@@ -103,6 +104,11 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 		}
 		v.Allow = false
 		return v, nil
+	}
+	if again, ok := g.pace.spend(g.it.mark(), g.it.engine().Limit); !ok {
+		g.pace.look(g.it.mark(), again)
+		return interpret.Verdict{Outcome: interpret.Drifted, Code: interpret.CodeLimit,
+			Message: fmt.Sprintf("it was changed as often as its limit allows; next time at %s UTC", again.UTC().Format(time.TimeOnly))}, nil
 	}
 	backup := entry.Backup
 	if prov == interpret.Foreign && a.Found {

@@ -104,7 +104,7 @@ func TestFight(t *testing.T) {
 			t.Errorf("written %d times in an hour", n)
 		}
 		st := f.last()
-		if outcomes(st) != "m/a=drifted/flapping " || !strings.Contains(st.Manifests[0].Scores[0].Message, "again and again") {
+		if outcomes(st) != "m/a=drifted/contested " || !strings.Contains(st.Manifests[0].Scores[0].Message, "again and again") {
 			t.Errorf("got %s: %s", outcomes(st), st.Manifests[0].Scores[0].Message)
 		}
 		time.Sleep(time.Hour) // they have given up

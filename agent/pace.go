@@ -2,10 +2,13 @@ package agent
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
 
@@ -17,10 +20,59 @@ import (
 type pace struct {
 	mu    sync.Mutex
 	past  map[topology.Mark]*past
-	opens time.Time // when a window opens that something waits for; zero: none
+	spent map[topology.Mark][]time.Time // changes that count for the limit of a score
+	polls map[topology.Mark]time.Time   // when a score is to be looked at again
+	opens time.Time                     // when a window opens, or a time is over, that something waits for; zero: none
 }
 
-// reopens makes a pass due when a window opens.
+// look makes a pass over a score due.
+func (p *pace) look(mark topology.Mark, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.polls == nil {
+		p.polls = map[topology.Mark]time.Time{}
+	}
+	p.polls[mark] = at
+}
+
+// due are the scores that may be tried again, or are to be looked at again.
+func (p *pace) due() (marks []topology.Mark) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	for m, h := range p.past {
+		if h.awaiting && !h.next.After(now) {
+			marks = append(marks, m)
+		}
+	}
+	for m, at := range p.polls {
+		if !at.After(now) {
+			marks = append(marks, m)
+		}
+	}
+	return marks
+}
+
+// spend takes one change from what the limit of a score allows, or says when it will allow one.
+func (p *pace) spend(mark topology.Mark, l *score.Limit) (again time.Time, ok bool) {
+	if l == nil {
+		return time.Time{}, true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	past := slices.DeleteFunc(p.spent[mark], func(at time.Time) bool { return now.Sub(at) >= time.Duration(l.Per) })
+	if len(past) >= l.Changes {
+		return past[len(past)-l.Changes].Add(time.Duration(l.Per)), false
+	}
+	if p.spent == nil {
+		p.spent = map[topology.Mark][]time.Time{}
+	}
+	p.spent[mark] = append(past, now)
+	return time.Time{}, true
+}
+
+// reopens makes a pass over everything due.
 func (p *pace) reopens(at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,8 +87,12 @@ type past struct {
 	failed   int                   // tries in a row
 	last     interpret.ScoreStatus // of the last of them
 	drifted  int                   // corrections in a row
+	drift    string                // what the last of them corrected
+	same     int                   // how many in a row corrected the same
 	changed  time.Time             // when the last of them was made
 	next     time.Time             // no try before it
+	gaveUp   bool                  // no try at all until the wish is another
+	changes  []time.Time           // those that count for the limit of the score
 	awaiting bool                  // a pass is due at next
 }
 
@@ -49,19 +105,35 @@ const (
 )
 
 // pause is how long to wait after the n-th time.
-func pause(n int) time.Duration { return min(firstRetry<<min(n-1, 16), lastRetry) }
+func pause(n int, first time.Duration) time.Duration {
+	if first == 0 {
+		first = firstRetry
+	}
+	return min(first<<min(n-1, 16), max(lastRetry, first))
+}
 
 // holds says what to report instead of trying, if it is too early.
 func (p *pace) holds(mark topology.Mark, wish string) (interpret.Verdict, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.past[mark]
-	if h == nil || h.wish != wish || time.Until(h.next) <= 0 {
+	switch {
+	case h == nil || h.wish != wish:
+		return interpret.Verdict{}, false
+	case h.gaveUp:
+		return interpret.Verdict{Outcome: h.last.Outcome, Code: interpret.CodeGaveUp,
+			Message: fmt.Sprintf("%s; it was tried %d times, as often as the score allows, and is left alone until something about it is new", h.last.Message, h.failed)}, true
+	case time.Until(h.next) <= 0:
 		return interpret.Verdict{}, false
 	}
 	at := h.next.UTC().Format(time.TimeOnly) // the same in every pass until then: a report that says nothing new is not sent
 	if h.failed > 0 {
 		return interpret.Verdict{Outcome: h.last.Outcome, Code: h.last.Code, Message: fmt.Sprintf("%s; next try at %s UTC", h.last.Message, at)}, true
+	}
+	if h.same > freeCorrections && len(h.last.Changes) > 0 {
+		c := h.last.Changes[0]
+		return interpret.Verdict{Outcome: interpret.Drifted, Code: interpret.CodeContested,
+			Message: fmt.Sprintf("somebody sets %s to %q again and again, and the score wants %q: it was corrected %d times in a row; next time at %s UTC", c.Field, c.Have, c.Want, h.drifted, at)}, true
 	}
 	return interpret.Verdict{Outcome: interpret.Drifted, Code: interpret.CodeFlapping,
 		Message: fmt.Sprintf("it does not stay as it is made, again and again: it was corrected %d times in a row; next time at %s UTC", h.drifted, at)}, true
@@ -88,7 +160,7 @@ const (
 )
 
 // note takes in what came of a score.
-func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e effort) {
+func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e effort, en score.Engine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.past[mark]
@@ -101,15 +173,23 @@ func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e
 	case e == held, e == fetching:
 	case st.Outcome == interpret.Failed, e == tried && !st.Outcome.Converged():
 		h.failed++
-		h.last, h.next, h.awaiting = st, now.Add(pause(h.failed)), true
+		h.last, h.next, h.awaiting = st, now.Add(pause(h.failed, time.Duration(en.Delay))), true
+		h.gaveUp = en.Retries != nil && h.failed > *en.Retries
+		h.awaiting = !h.gaveUp
 	case st.Outcome == interpret.Changed && st.Cause == interpret.CauseDrift:
 		if h.failed = 0; h.over(now) {
 			h.drifted = 0
 		}
 		h.drifted++
+		if what := fmt.Sprint(st.Changes); what == h.drift {
+			h.same++
+		} else {
+			h.drift, h.same = what, 1
+		}
+		h.last = st
 		h.changed, h.next = now, now
 		if n := h.drifted - freeCorrections; n > 0 {
-			h.next = now.Add(pause(n))
+			h.next = now.Add(pause(n, 0))
 		}
 	case st.Outcome == interpret.Unchanged && h.drifted > 0 && !h.over(now): // for how long?
 		h.failed = 0
@@ -143,6 +223,11 @@ func (p *pace) next() (at time.Time) {
 	if p.opens.After(time.Now()) {
 		at = p.opens
 	}
+	for _, poll := range p.polls {
+		if at.IsZero() || poll.Before(at) {
+			at = poll
+		}
+	}
 	for _, h := range p.past {
 		if h.awaiting && (at.IsZero() || h.next.Before(at)) {
 			at = h.next
@@ -155,9 +240,8 @@ func (p *pace) next() (at time.Time) {
 func (p *pace) keep(marks map[topology.Mark]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for m := range p.past {
-		if !marks[m] {
-			delete(p.past, m)
-		}
-	}
+	unknown := func(m topology.Mark) bool { return !marks[m] }
+	maps.DeleteFunc(p.past, func(m topology.Mark, _ *past) bool { return unknown(m) })
+	maps.DeleteFunc(p.spent, func(m topology.Mark, _ []time.Time) bool { return unknown(m) })
+	maps.DeleteFunc(p.polls, func(m topology.Mark, _ time.Time) bool { return unknown(m) })
 }

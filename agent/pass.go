@@ -122,6 +122,9 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 		a.resolve(CodeRecovered)
 	}
 	a.Runner.keep(p.plan)
+	if p.only != nil && len(st.Orphans) > 0 && st.State == interpret.StateConverged && a.last.State != interpret.StateConverged {
+		signal(a.wake) // only a full pass collects
+	}
 	p.changed = a.log(st, p.removed)
 	for _, problem := range p.problems {
 		a.problem(CodeRestore, problem)
@@ -177,6 +180,9 @@ func (a *Agent) advance(ctx context.Context, present *plan, blocked bool) *plan 
 	defer a.mu.Unlock()
 	if a.played != pl {
 		a.played = pl
+		if a.Runner.Health != nil {
+			a.Runner.Health.Set(pl.probed())
+		}
 		signal(a.replan)
 	}
 	return pl

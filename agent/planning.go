@@ -64,7 +64,7 @@ func Shorten(p interpret.Plan) interpret.Plan {
 // Plan computes what a pass over in would do, and what of it is allowed. It observes and
 // compares, and changes nothing, on the device as in the books.
 func (r *Runner) Plan(ctx context.Context, in Intent) (interpret.Plan, error) {
-	p := &pass{Runner: r, plan: prepare(in), dry: true}
+	p := &pass{Runner: r, plan: r.prepared(in), dry: true}
 	if _, err := p.run(ctx); err != nil {
 		return interpret.Plan{}, err
 	}
@@ -74,17 +74,22 @@ func (r *Runner) Plan(ctx context.Context, in Intent) (interpret.Plan, error) {
 // Observe compares the device with in, and changes nothing: a score that is not true is
 // Drifted, with the changes that it would take.
 func (r *Runner) Observe(ctx context.Context, in Intent) (interpret.DeviceStatus, error) {
-	return (&pass{Runner: r, plan: prepare(in), dry: true}).run(ctx)
+	return (&pass{Runner: r, plan: r.prepared(in), dry: true}).run(ctx)
 }
 
 // Apply plays in once, as far as its policies let a device act by itself, and returns the
 // status of the device. The error is about the books only.
 func (r *Runner) Apply(ctx context.Context, in Intent) (interpret.DeviceStatus, error) {
-	return (&pass{Runner: r, plan: prepare(in)}).run(ctx)
+	return r.once(ctx, &pass{Runner: r, plan: r.prepared(in), await: true})
 }
 
 // Confirm is Apply with the consent of a person to all changes but destruction: whoever
 // stands before the device and sees what is done. Name is what the records call it.
 func (r *Runner) Confirm(ctx context.Context, in Intent, name string) (interpret.DeviceStatus, error) {
-	return (&pass{Runner: r, plan: prepare(in), consent: &consent{name: name, all: true}}).run(ctx)
+	return r.once(ctx, &pass{Runner: r, plan: r.prepared(in), await: true, consent: &consent{name: name, all: true}})
+}
+
+func (r *Runner) once(ctx context.Context, p *pass) (st interpret.DeviceStatus, err error) {
+	r.watching(ctx, p.plan, func(ctx context.Context) { st, err = p.run(ctx) })
+	return st, err
 }

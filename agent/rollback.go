@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -128,6 +129,7 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 			notes[noteTrial+name] = ""
 		case !over:
 			notes[noteTrial+name] = digest + " " + since
+			a.Runner.pace.reopens(deadlineOf(since, a.Runner.policy(m)))
 		default:
 			bad.Digest, bad.Since = digest, now()
 			good, ok := a.Runner.good(name)
@@ -168,12 +170,7 @@ func manifestOf(st interpret.DeviceStatus, name string) interpret.ManifestStatus
 // disk, never; not being ready counts when the time is over. While something waits for a
 // person, nothing counts.
 func failing(ms interpret.ManifestStatus, since string, pol score.Policy) (bad interpret.Rollback, over bool) {
-	start, err := strconv.ParseInt(since, 10, 64)
-	deadline := time.Duration(pol.Deadline)
-	if deadline == 0 {
-		deadline = defaultDeadline
-	}
-	late := err == nil && time.Since(time.Unix(start, 0)) > deadline
+	late := time.Now().After(deadlineOf(since, pol))
 	for _, s := range ms.Scores {
 		switch {
 		case s.Outcome == interpret.Pending && s.Code != CodePrefetch:
@@ -189,19 +186,19 @@ func failing(ms interpret.ManifestStatus, since string, pol score.Policy) (bad i
 		unready := s.Outcome.Converged() && !s.Conditions.Good()
 		if unready || s.Outcome == interpret.Failed && !passing[s.Code] {
 			return interpret.Rollback{Score: s.ID, Code: interpret.CodeDeadline,
-				Message: fmt.Sprintf("it was not ready within %s: %s", deadline, firstOf(s.Message, word(s)))}, true
+				Message: fmt.Sprintf("it was not ready within %s: %s", cmp.Or(time.Duration(pol.Deadline), defaultDeadline), cmp.Or(s.Message, word(s)))}, true
 		}
 	}
 	return bad, false
 }
 
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
+// deadlineOf is when a version that was tried since then must be ready.
+func deadlineOf(since string, pol score.Policy) time.Time {
+	start, err := strconv.ParseInt(since, 10, 64)
+	if err != nil {
+		return time.Now().Add(defaultDeadline)
 	}
-	return ""
+	return time.Unix(start, 0).Add(cmp.Or(time.Duration(pol.Deadline), defaultDeadline))
 }
 
 // fatal are the codes of failures that the version itself is the reason of.

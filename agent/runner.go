@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent/authority"
+	"github.com/continuo-fleet/continuo/agent/health"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -24,6 +25,10 @@ type Runner struct {
 	Files topology.FileReader
 	// Ceiling is what the device lets be done to it at all, whoever signed for it.
 	Ceiling authority.Ceiling
+	// Eyes are what the probes of scores look through; nil: what scores say of health is not looked at.
+	Eyes *health.Eyes
+	// Health watches the scores that are played; an Agent sets it.
+	Health *health.Watch
 	// Parallel is how many scores are played at once; 0 means 4.
 	Parallel int
 	// Uncertain is set if books were lost: nothing is collected until a pass has found
@@ -31,6 +36,7 @@ type Runner struct {
 	Uncertain bool
 
 	pace     pace
+	groups   groups
 	mu       sync.Mutex
 	previous map[topology.Mark]interpret.ScoreStatus
 	progress func() // called when something of a pass is over; may be nil
@@ -45,6 +51,7 @@ type pass struct {
 	plan    *plan
 	blocked bool
 	dry     bool
+	await   bool          // wait for the verdict of probes: nobody comes back to look
 	halt    chan struct{} // closed: finish what has begun, begin nothing more; may be nil
 
 	fetcher    *fetcher // fetches in the background; nil: the pass does it first
@@ -153,6 +160,9 @@ func (p *pass) progressed() {
 func (p *pass) play(ctx context.Context, it *item) error {
 	g := p.gate(it)
 	st, err := p.outcome(ctx, g)
+	if err == nil {
+		p.wellness(ctx, it, &st)
+	}
 	st.ID, st.Kind, st.SpecDigest, st.ObservedGeneration = it.score.ID, it.score.Spec.Kind(), it.digest, it.manifest.generation
 	if e, owned := g.primary(); owned {
 		st.LastChangedGeneration = e.LastChanged
@@ -165,7 +175,10 @@ func (p *pass) play(ctx context.Context, it *item) error {
 		st.Outcome, st.Code, st.Message = interpret.Failed, CodeStore, fmt.Sprintf("%s: %v", what, err)
 	}
 	if !p.dry {
-		p.pace.note(it.mark(), g.wish(), st, g.effort)
+		p.pace.note(it.mark(), g.wish(), st, g.effort, it.engine())
+		if poll := it.engine().Poll; poll > 0 {
+			p.pace.look(it.mark(), time.Now().Add(time.Duration(poll)))
+		}
 		p.remember(it, &st)
 	}
 	it.status, it.action = st, g.action
@@ -204,10 +217,14 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 	if p.halted() {
 		return interpret.ScoreStatus{Outcome: interpret.Waiting, Message: "a newer intent or a stop came first"}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
+	defer p.groups.lock(it)()
+	ctx, cancel := context.WithTimeout(ctx, it.timeout())
 	defer cancel()
 	wish := interpret.Wish{Score: it.score, Cause: g.cause()}
 	wish.Restart, g.renewed = g.restart()
+	if wish.Restart == nil && p.hangs(it) {
+		wish.Restart, wish.Because = hanging(), interpret.CauseLiveness
+	}
 	if it.score.Decommission {
 		return p.decommission(ctx, g)
 	}

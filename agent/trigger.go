@@ -98,3 +98,8 @@ func (g *gate) restart() (change *interpret.Change, renewed bool) {
 	}
 	return nil, false
 }
+
+// hanging is the change that restarts a score whose liveness fails.
+func hanging() *interpret.Change {
+	return &interpret.Change{Field: interpret.FieldRestart, Have: "hangs", Want: "restarted", Effect: interpret.Disrupt}
+}

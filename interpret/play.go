@@ -1,6 +1,7 @@
 package interpret
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -66,6 +67,8 @@ type Wish struct {
 	Cause Cause
 	// Restart is set if a score that restarts this one has changed since it was applied.
 	Restart *Change
+	// Because is the cause of Restart, if nothing else differs; CauseDependency if it is left out.
+	Because Cause
 }
 
 // Play makes one score true and says what came of it: Outcome, Code, Message,
@@ -81,7 +84,7 @@ func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, er
 	}
 	changes := b.diff(s.Spec, obs)
 	if w.Restart != nil && len(changes) == 0 {
-		w.Cause = CauseDependency
+		w.Cause = cmp.Or(w.Because, CauseDependency)
 	}
 	if w.Restart != nil {
 		changes = append(changes, *w.Restart)
