@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/url"
@@ -53,6 +54,9 @@ func ParseProbeURL(text string) (*url.URL, error) {
 		return nil, Faultf(CodeInvalid, "cannot get %s: probes send no credentials, and its URL holds some", ShowProbeURL(u))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, Faultf(CodeInvalid, "cannot get %s: want http://host… or https://host…", ShowProbeURL(u))
+	}
+	if err := CheckProbeAddress(net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "80"))); err != nil {
+		return nil, err
 	}
 	return u, nil
 }

@@ -102,7 +102,7 @@ var probeTests = []test[ProbeBench]{
 		for _, address := range []string{"", "localhost", "localhost:", ":80", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:http", "[::1:80", "unix:/run/x.sock"} {
 			fails(t, b.Probes.Connect(t.Context(), address), topology.CodeInvalid)
 		}
-		for _, url := range []string{"", "/healthz", "localhost/healthz", "http:///healthz", "file:///etc/passwd", "ftp://127.0.0.1/", "http://127.0.0.1:port/", "http://\x7f/"} {
+		for _, url := range []string{"", "/healthz", "localhost/healthz", "http:///healthz", "file:///etc/passwd", "ftp://127.0.0.1/", "http://127.0.0.1:port/", "http://127.0.0.1:0/", "http://[::1]:65536/", "http://\x7f/"} {
 			_, err := b.Probes.Get(t.Context(), url)
 			fails(t, err, topology.CodeInvalid)
 		}

@@ -144,3 +144,31 @@ func TestUnanswered(t *testing.T) {
 		})
 	}
 }
+
+func BenchmarkProbes(b *testing.B) {
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer s.Close()
+	d, err := Open(b.Context(), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	file := b.TempDir() + "/beat"
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	for name, look := range map[string]func() error{
+		"tcp":  func() error { return d.Probes().Connect(b.Context(), s.Listener.Addr().String()) },
+		"http": func() error { _, err := d.Probes().Get(b.Context(), s.URL); return err },
+		"file": func() error { _, err := d.Probes().Modified(b.Context(), file); return err },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := look(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
