@@ -34,10 +34,11 @@ type parts struct {
 	log        *logrus.Entry
 }
 
-// device is what the built-in kinds need, and events.
+// device is what the built-in kinds need, events and probes.
 type device interface {
 	standard.Needs
 	topology.HasEvents
+	topology.HasProbes
 }
 
 // assemble is the one place where an agent is put together. The store is the caller's

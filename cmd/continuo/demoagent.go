@@ -34,6 +34,7 @@ import (
 type demoDevice interface {
 	standard.Needs
 	topology.HasEvents
+	topology.HasProbes
 }
 
 // A demoAgent is a whole agent, real but for where it runs.
