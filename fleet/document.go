@@ -109,7 +109,7 @@ func (f *Fleet) replace(ctx context.Context, k wire.Key, frame []byte, header na
 			return nil
 		}
 		if permanent(err) {
-			return f.explain(noStore(err))
+			return noStore(err)
 		}
 		// A lost answer and a refusal both leave it open whether this document is stored.
 		now, readErr := f.stored(ctx, k)
@@ -121,7 +121,7 @@ func (f *Fleet) replace(ctx context.Context, k wire.Key, frame []byte, header na
 		case now.revision != revision:
 			return errStale
 		case i == attempts:
-			return f.explain(err)
+			return err
 		}
 	}
 }
@@ -132,12 +132,12 @@ func (f *Fleet) publish(ctx context.Context, m *nats.Msg, revision uint64) error
 	ctx, cancel := f.within(ctx)
 	defer cancel()
 	_, err := f.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(revision))
-	return err
+	return f.explain(err)
 }
 
 // permanent tells that an error says for sure that nothing was stored, and why.
 func permanent(err error) bool {
-	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) {
+	if errors.Is(err, nats.ErrPermissionViolation) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) {
 		return true
 	}
 	api, ok := errors.AsType[*jetstream.APIError](err)

@@ -132,6 +132,9 @@ func (r *rig) deviceOn(d fleet.Device, dev *memory.Device, disk *store.Mem, chan
 	if o.ControlKeys, err = fleet.ControlKeys(control); err != nil {
 		r.t.Fatal(err)
 	}
+	if o.ApprovalKeys, err = fleet.ApprovalKeys(operator); err != nil {
+		r.t.Fatal(err)
+	}
 	for _, c := range change {
 		c(&o)
 	}
