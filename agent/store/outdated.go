@@ -59,5 +59,7 @@ func (s *Store) keepOutdated() error {
 	if err := s.fs.Replace(files...); err != nil {
 		return fmt.Errorf("cannot keep a copy of the state: %w", err)
 	}
+	// Should the snapshot fail half-way, there is nothing left to copy.
+	s.outdated, s.rewrite = 0, true
 	return nil
 }

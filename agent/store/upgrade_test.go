@@ -3,11 +3,13 @@ package store
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -131,6 +133,43 @@ func TestUpgrade(t *testing.T) { // cases 130
 		}
 		if cuts < 100 {
 			t.Errorf("only %d cuts", cuts)
+		}
+	}
+}
+
+// Any one step of the upgrade fails: the change is refused, the books say what they
+// said, and it can be done again.
+func TestEveryStepOfAnUpgradeFails(t *testing.T) { // cases 43, 130
+	const dir = "testdata/state/v1-all"
+	was := readTree(t, dir)
+	golden, err := os.ReadFile(dir + ".golden")
+	must(t, err)
+	change := firstChanges["begin"]
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EIO, syscall.EROFS} {
+		for bad := 1; ; bad++ {
+			m, hit := memOf(was), false
+			m.Fault = func(st Step) error {
+				if st.N == bad && st.Op != "read" && !hit {
+					hit = true
+					return errno
+				}
+				return nil
+			}
+			s, _ := openMem(t, m)
+			err := change(s)
+			if !hit {
+				if bad < 20 {
+					t.Errorf("only %d steps", bad)
+				}
+				break
+			}
+			if got := view(t, s); !errors.Is(err, errno) || got != string(golden) {
+				t.Fatalf("%v at step %d: %v\n%s", errno, bad, err, got)
+			}
+			must(t, change(s))
+			hasCopy(t, was, m.Files())
+			inMap(t, m.Files())
+			reopen(t, s)
 		}
 	}
 }

@@ -200,7 +200,7 @@ func (s *Store) snapshot() error {
 	if err != nil {
 		return fmt.Errorf("cannot open journal: %w", err)
 	}
-	s.journal, s.slot, s.seq, s.rewrite, s.outdated = log, slot, seq, false, 0
+	s.journal, s.slot, s.seq, s.rewrite = log, slot, seq, false
 	s.logSize, s.snapSize = headSize, int64(len(file))
 	s.compact = s.compactAt()
 	for _, name := range kept {
