@@ -157,7 +157,7 @@ func (u unitState) waits() bool {
 // spare leaves a unit that waits to systemd, and tells whether it is back. An order would
 // cut short the pause that the unit has between its starts, and make systemd forget how
 // often it had to start it. One that ends again and again is a fault; one that stays down
-// needs an order after all.
+// needs an order after all. A start of its own that is under way is waited for.
 func (s *services) spare(ctx context.Context, unit string, was unitState) (back bool, err error) {
 	ticker := time.NewTicker(s.settle)
 	defer ticker.Stop()
@@ -167,6 +167,9 @@ func (s *services) spare(ctx context.Context, unit string, was unitState) (back 
 		case <-ticker.C:
 		case <-ctx.Done():
 			return false, topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot wait for systemd to restart %s: %v", unit, ctx.Err())
+		}
+		if _, err := s.yield(ctx, "start", unit); err != nil {
+			return false, err
 		}
 		now, err := s.ask(ctx, unit)
 		if err != nil {
