@@ -44,7 +44,7 @@ func TestManyCanceledJobsLeaveNothing(t *testing.T) { // case 64
 			t.Fatal(err)
 		}
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
 		runtime.Gosched()
 	}
@@ -122,7 +122,7 @@ func TestNoHostnamed(t *testing.T) { // X29
 func TestEvents(t *testing.T) { // H25, H62
 	d := device(t)
 	s := d.Services()
-	define(t, s, "ct-ev.service", sleeper)
+	define(t, s, "ct-ev.service", "[Unit]\nStartLimitIntervalSec=0\n"+sleeper)
 	if err := s.Start(t.Context(), "ct-ev.service", false); err != nil {
 		t.Fatal(err)
 	}
@@ -138,8 +138,8 @@ func TestEvents(t *testing.T) { // H25, H62
 	}()
 	expect := func(name string, want topology.Resource, do string) {
 		t.Helper()
-		limit := time.After(2 * time.Second)
 		sh(t, do)
+		limit := time.After(30 * time.Second) // on a busy machine; test/device measures
 		for {
 			select {
 			case r := <-heard:
@@ -147,7 +147,7 @@ func TestEvents(t *testing.T) { // H25, H62
 					return
 				}
 			case <-limit:
-				t.Fatalf("%s: no event for %s within 2 s", name, want)
+				t.Fatalf("%s: no event for %s", name, want)
 			}
 		}
 	}
