@@ -41,8 +41,14 @@ func (s *site) fingerprint() string {
 		echo reloads $(journalctl -b _PID=1 -o cat --no-pager | grep -c '^Reloading' || true)`)
 }
 
-// jobs counts every job that systemd ever queued.
-func (s *site) jobs() string { return s.run("systemctl", "show", "-P", "NInstalledJobs") }
+// jobs counts every job that systemd ever queued, but for the starts of hostnamed, which ends when nobody has asked it
+// for 30 s and is there again when somebody does.
+func (s *site) jobs() string {
+	s.t.Helper()
+	return s.sh(`journalctl --sync
+		starts=$(journalctl -b -q -o cat --no-pager _PID=1 UNIT=systemd-hostnamed.service JOB_TYPE=start JOB_RESULT=done | wc -l)
+		echo $(($(systemctl show -P NInstalledJobs) - starts))`)
+}
 
 // The whole way: published outside, made true inside by the agent as its service, and read back, typed. What is true
 // already is not touched again (H04, H07, H08, H11, H51, H58 to H60; cases 47, 69).

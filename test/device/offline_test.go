@@ -40,9 +40,9 @@ func (s *site) drifts(content string) {
 // holds waits until the file of the device is as it should be.
 func (s *site) holds(content string) {
 	s.t.Helper()
-	box.Until(s.t, 15*time.Second, "the file is right", func() error {
-		if got := s.run("cat", "/etc/kiosk/app.conf"); got != content {
-			return fmt.Errorf("it holds %q", got)
+	box.Until(s.t, patience, "the file is right", func() error {
+		if got, err := s.Exec(s.t.Context(), "cat", "/etc/kiosk/app.conf"); err != nil || got != content {
+			return fmt.Errorf("it holds %q (%v)", got, err)
 		}
 		return nil
 	})

@@ -4,6 +4,7 @@ package device
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -103,9 +104,12 @@ func TestRubbishIsRefused(t *testing.T) {
 	s.quietly()
 	s.converged(s.publish(file("conf", "/etc/kiosk/app.conf", "new\n")))
 	s.holds("new")
-	if st := s.quietly(); len(st.Status.Problems) != 0 {
-		t.Errorf("problems after a genuine document: %v", st.Status.Problems)
-	}
+	s.until("no problems after a genuine document", func(st fleet.DeviceState) error {
+		if len(st.Status.Problems) != 0 {
+			return fmt.Errorf("it reports %v", st.Status.Problems)
+		}
+		return nil
+	})
 }
 
 // stored is what is stored for the device now, byte for byte.

@@ -73,14 +73,15 @@ func (s *site) converged(generation uint64) fleet.DeviceState {
 	})
 }
 
-// outcome waits until the device reports an outcome, and a code, of a score.
+// outcome waits until the device reports an outcome, and a code, of a score, after a pass: a report from the middle of one
+// tells of some scores how they were before.
 func (s *site) outcome(generation uint64, id score.ID, want interpret.Outcome, code interpret.Code) interpret.ScoreStatus {
 	s.t.Helper()
 	var sc interpret.ScoreStatus
 	s.until(fmt.Sprintf("score %s is %s %s", id, want, code), func(st fleet.DeviceState) error {
 		var ok bool
-		if sc, ok = st.Score(manifestName, id); !ok || st.Status.Generation < generation {
-			return fmt.Errorf("it reports generation %d", st.Status.Generation)
+		if sc, ok = st.Score(manifestName, id); !ok || st.Status.Generation < generation || st.Status.Phase == interpret.PhaseRunning {
+			return fmt.Errorf("it reports generation %d, %s", st.Status.Generation, st.Status.Phase)
 		}
 		if sc.Outcome != want || sc.Code != code {
 			return fmt.Errorf("it reports %s %s: %s", sc.Outcome, sc.Code, sc.Message)

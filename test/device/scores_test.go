@@ -112,7 +112,7 @@ func TestUnwillingServices(t *testing.T) {
 	t.Parallel()
 	s := online(t, box.Options{})
 	s.sh(`for u in masked runtime persistent; do printf '` + strings.ReplaceAll(sleeper, "\n", `\n`) + `' >/usr/lib/systemd/system/$u.service; done
-		printf '[Service]\nExecStartPre=/bin/sleep 999\nExecStart=/bin/sleep 999\n' >/usr/lib/systemd/system/slow.service
+		printf '[Service]\nTimeoutStartSec=infinity\nExecStartPre=/bin/sleep infinity\nExecStart=/bin/sleep infinity\n' >/usr/lib/systemd/system/slow.service
 		systemctl daemon-reload
 		systemctl mask -q masked.service
 		systemctl enable -q --runtime runtime.service persistent.service

@@ -100,7 +100,7 @@ func TestDeviceLinkAndHub(t *testing.T) {
 		"http://" + box.HubName + ":" + port:                           "direct",
 		"http://" + box.HubForward(t, 0, local.Addr().String()) + "/x": "forwarded",
 	} {
-		if got := run(t, b, "curl", "-s", "-m", "5", url); got != want {
+		if got := run(t, b, "curl", "-s", "-m", "30", url); got != want {
 			t.Errorf("the box got %q from %s, want %q", got, url, want)
 		}
 	}
@@ -114,13 +114,13 @@ func TestDeviceLinkAndHub(t *testing.T) {
 		t.Errorf("carrier of a silently cut link is %s, want 1", got)
 	}
 	b.Heal()
-	box.Until(t, 10*time.Second, "an answer over the healed link", func() error {
+	box.Until(t, patience, "an answer over the healed link", func() error {
 		_, err := b.Exec(t.Context(), ask...)
 		return err
 	})
 
 	run(t, b, "systemd-run", "--quiet", "--unit", "echo", "busybox", "nc", "-l", "-p", "7000", "-e", "/bin/cat")
-	box.Until(t, 5*time.Second, "a connection from the hub to the box", func() error {
+	box.Until(t, patience, "a connection from the hub to the box", func() error {
 		c, err := box.HubDial(t.Context(), b.IP()+":7000")
 		if err == nil {
 			c.Close()

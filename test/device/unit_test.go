@@ -41,7 +41,7 @@ func TestAgentUnit(t *testing.T) {
 	t.Parallel()
 	s := online(t, box.Options{})
 	slow := score.Service{
-		Unit: "slow.service", UnitFile: "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sleep 3\n", State: score.Running,
+		Unit: "slow.service", UnitFile: "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sleep 6\n", State: score.Running,
 	}
 	g := s.publish(file("conf", "/etc/kiosk/app.conf", "right\n"), score.Score{ID: "slow", Spec: slow})
 	s.until("a report while it is at work", func(st fleet.DeviceState) error { // H42
@@ -75,9 +75,9 @@ func TestAgentUnit(t *testing.T) {
 	}
 
 	// An agent that hangs is killed and started again.
-	s.PutFile("/etc/systemd/system/continuo-agent.service.d/fast.conf", []byte("[Service]\nWatchdogSec=2s\nRestartSec=50ms\n"), 0o644)
+	s.PutFile("/etc/systemd/system/continuo-agent.service.d/fast.conf", []byte("[Service]\nWatchdogSec=5s\nRestartSec=50ms\n"), 0o644)
 	s.sh("systemctl daemon-reload; systemctl restart continuo-agent")
-	outage(t, 5*time.Second) // more than two intervals of the watchdog
+	outage(t, 11*time.Second) // more than two intervals of the watchdog
 	pid := s.agentPID()
 	if n := s.run("systemctl", "show", "-P", "NRestarts", agentUnit); n != "0" {
 		t.Fatalf("a healthy agent was restarted %s times by its watchdog", n)
