@@ -26,17 +26,48 @@ func (r *Runner) putBack(ctx context.Context, backup string) error {
 	return nil
 }
 
+// Restore makes a file as a backup has it, with the consent of a person who stands before the
+// device. Name is what the records call that. What is there is kept first. An error is about
+// the books or the backup.
+func (r *Runner) Restore(ctx context.Context, backup, name string) (interpret.ScoreStatus, error) {
+	return r.restore(ctx, backup, authority.Plan, name)
+}
+
+// PreviewRestore compares a file with a backup, and changes nothing.
+func (r *Runner) PreviewRestore(ctx context.Context, backup string) (interpret.ScoreStatus, error) {
+	w, _, err := r.wishOf(backup)
+	if err != nil {
+		return interpret.ScoreStatus{}, err
+	}
+	if code, why, refused := r.Ceiling.Refuses(w.Score); refused {
+		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: code, Message: why}, nil
+	}
+	return r.Table.Observe(ctx, w), nil
+}
+
 // restore makes a file as a backup has it. What is there is kept first. An error is about the
 // books or the backup.
 func (r *Runner) restore(ctx context.Context, backup string, given authority.Given, name string) (interpret.ScoreStatus, error) {
-	b, content, err := r.Store.ReadBackup(backup)
+	w, path, err := r.wishOf(backup)
 	if err != nil {
 		return interpret.ScoreStatus{}, err
+	}
+	if code, why, refused := r.Ceiling.Refuses(w.Score); refused {
+		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: code, Message: why}, nil
+	}
+	return r.Table.Play(ctx, w, restoring{r, path, given, name})
+}
+
+// wishOf is what a backup says of a file.
+func (r *Runner) wishOf(backup string) (w interpret.Wish, path string, err error) {
+	b, content, err := r.Store.ReadBackup(backup)
+	if err != nil {
+		return w, "", err
 	}
 	s := score.Score{ID: "restore", Spec: score.File{
 		Path: b.Path, Content: string(content), Mode: score.Mode(b.Mode), Owner: strconv.Itoa(b.UID), Group: strconv.Itoa(b.GID),
 	}}
-	return r.Table.Play(ctx, interpret.Wish{Score: s, Cause: interpret.CauseIntent}, restoring{r, b.Path, given, name})
+	return interpret.Wish{Score: s, Cause: interpret.CauseIntent}, b.Path, nil
 }
 
 // restoring is the gate in front of a backup that is put back. The ledger does not change:

@@ -202,6 +202,12 @@ func (c Config) DocumentKeys() (wire.KeySet, error) {
 	return wire.Trust(wire.KindDevice, c.Trust.Documents...)
 }
 
+// ApprovalKeys are trusted for what a person asks of this device. Until keys have roles they
+// are those of its documents.
+func (c Config) ApprovalKeys() (wire.KeySet, error) {
+	return wire.Trust(wire.KindApproval, c.Trust.Documents...)
+}
+
 // ControlKeys are trusted for answers to heartbeats.
 func (c Config) ControlKeys() (wire.KeySet, error) {
 	return wire.Trust(wire.KindHeartbeat, c.Trust.Control...)
