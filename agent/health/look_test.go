@@ -93,11 +93,12 @@ func TestLook(t *testing.T) { // H63, cases 50, 51, 138
 				if hangs {
 					want, name = tt.liveness, name+", liveness"
 				}
-				p := &probed{looker: looker{eyes: eyes(d), probe: tt.probe, hangs: hangs}, judge: NewJudge(tt.probe, start)}
-				s := p.once(t.Context())
-				if s.result != want || s.detail != tt.detail && !hangs {
-					t.Errorf("%s: got %d, %q; want %d, %q", name, s.result, s.detail, want, tt.detail)
+				l := looker{eyes: eyes(d), probe: tt.probe, hangs: hangs}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				if r, detail := l.look(ctx); r != want || detail != tt.detail && !hangs {
+					t.Errorf("%s: got %d, %q; want %d, %q", name, r, detail, want, tt.detail)
 				}
+				cancel()
 			}
 		}
 	})

@@ -3,12 +3,10 @@ package health
 import (
 	"context"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
 
@@ -54,6 +52,7 @@ type probed struct {
 	judge   Judge
 	next    time.Time
 	looking bool
+	cancel  func() // breaks off the look that is under way
 }
 
 // New returns a Watch. It calls changed, from one goroutine at a time and holding no
@@ -87,7 +86,8 @@ func (w *Watch) Run(ctx context.Context) {
 		begin, restarts, next := w.due(time.Now(), parallel-running)
 		for _, p := range begin {
 			running++
-			go func() { results <- p.once(ctx) }()
+			look := w.begin(ctx, p)
+			go func() { results <- look() }()
 		}
 		for _, mark := range restarts {
 			w.changed(mark)
@@ -109,13 +109,27 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// once looks, for no longer than the probe says.
-func (p *probed) once(ctx context.Context) seen {
-	s := seen{probe: p, at: time.Now()}
+// begin returns a look for p, which takes no longer than the probe says.
+func (w *Watch) begin(ctx context.Context, p *probed) (look func() seen) {
 	ctx, cancel := context.WithTimeout(ctx, p.judge.timeout())
-	defer cancel()
-	s.result, s.detail = p.look(ctx)
-	return s
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.cancel = cancel
+	if !w.present(p) {
+		cancel()
+	}
+	return func() seen {
+		defer cancel()
+		s := seen{probe: p, at: time.Now()}
+		s.result, s.detail = p.look(ctx)
+		return s
+	}
+}
+
+// present reports whether p is still asked about, as it was begun.
+func (w *Watch) present(p *probed) bool {
+	s := p.score
+	return w.scores[s.mark] == s && (p == s.readiness || p == s.liveness)
 }
 
 // due returns up to free probes to look for now, those that have waited longest first,
@@ -162,8 +176,8 @@ func (w *Watch) record(r seen) (changed bool) {
 	defer w.mu.Unlock()
 	p, s := r.probe, r.probe.score
 	p.looking = false
-	if w.scores[s.mark] != s || p != s.readiness && p != s.liveness {
-		return false // it began anew meanwhile
+	if !w.present(p) {
+		return false
 	}
 	changed = p.judge.Record(r.at, r.result, r.detail)
 	// Looks that began at once do not stay together for ever.
@@ -183,92 +197,6 @@ func (w *Watch) record(r seen) (changed bool) {
 		s.well, s.since = well, r.at
 	}
 	return changed
-}
-
-// Set replaces the set of scores. What is known of a probe that is as it was before is
-// kept; a probe that is new or another begins anew. Scores without probes are left out.
-func (w *Watch) Set(scores map[topology.Mark]score.Health) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	old := w.scores
-	w.scores = make(map[topology.Mark]*watched, len(scores))
-	now := time.Now()
-	for mark, h := range scores {
-		if h.Readiness == nil && h.Liveness == nil {
-			continue
-		}
-		s := old[mark]
-		if s == nil {
-			s = &watched{mark: mark}
-		}
-		ready, alive := s.readiness.is(h.Readiness), s.liveness.is(h.Liveness)
-		if !ready {
-			s.readiness = w.anew(s, h.Readiness, false, now)
-		}
-		if !alive {
-			s.liveness = w.anew(s, h.Liveness, true, now)
-			s.budget, s.restart = Budget{}, time.Time{}
-		}
-		if !ready || !alive {
-			s.well, s.since = s.state().Healthy(), now
-		}
-		w.scores[mark] = s
-	}
-	w.wake()
-}
-
-// is reports whether p is a probe like q.
-func (p *probed) is(q *score.Probe) bool {
-	if p == nil || q == nil {
-		return p == nil && q == nil
-	}
-	return reflect.DeepEqual(p.probe, *q)
-}
-
-// anew returns a probe of which nothing is known.
-func (w *Watch) anew(s *watched, p *score.Probe, hangs bool, now time.Time) *probed {
-	if p == nil {
-		return nil
-	}
-	j := NewJudge(*p, now)
-	return &probed{looker: looker{eyes: w.eyes, probe: *p, hangs: hangs}, score: s, judge: j, next: j.Next()}
-}
-
-// Reset forgets what is known of a score, its restarts included: it was made, changed or
-// started for another reason than its liveness. A look that is under way counts no more.
-func (w *Watch) Reset(mark topology.Mark) {
-	w.begin(mark, func(b *Budget) { *b = Budget{} })
-}
-
-// Restarted tells that a score was restarted, or that it was tried, because its liveness
-// failed. What was known of it begins anew; the next restart is put off for longer.
-func (w *Watch) Restarted(mark topology.Mark) { w.begin(mark, (*Budget).Restarted) }
-
-func (w *Watch) begin(mark topology.Mark, budget func(*Budget)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := w.scores[mark]
-	if s == nil {
-		return
-	}
-	now := time.Now()
-	if s.readiness != nil {
-		s.readiness = w.anew(s, &s.readiness.probe, false, now)
-	}
-	if s.liveness != nil {
-		s.liveness = w.anew(s, &s.liveness.probe, true, now)
-	}
-	budget(&s.budget)
-	s.restart = time.Time{}
-	s.well, s.since = s.state().Healthy(), now
-	w.wake()
-}
-
-func (w *Watch) wake() {
-	select {
-	case w.poke <- struct{}{}:
-	default:
-	}
 }
 
 // Due lists, in order, the scores whose liveness fails and whose restart is due.
