@@ -215,11 +215,11 @@ func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdic
 		Uncertain: r.Uncertain, Blocked: r.blocked, Partial: r.partial, Brake: r.brake, Closed: r.closed(o.policy, nil),
 	}
 	q.Given, q.Name, _ = r.consent.given(p)
+	if q.Given == authority.None && r.begunAs(o.Resource, verbRemove) {
+		q.Given, q.Name = authority.Begun, o.Authority
+	}
 	d := authority.Decide(q)
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, d.Code, d.Reason
-	if r.brake && d.Decision == interpret.DecidePending {
-		p.Code = CodeBrake
-	}
 	r.action = p
 	v := interpret.Verdict{Outcome: outcomeOf(d.Decision), Code: p.Code, Message: d.Reason, Authority: d.Authority}
 	if d.Decision != interpret.DecideApply || r.dry {

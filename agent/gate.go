@@ -46,8 +46,12 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 	}
 	var changed bool
 	q.Given, q.Name, changed = g.consent.given(p)
-	if e, owned := g.primary(); owned && q.Given == authority.None && e.SpecDigest == g.it.digest && g.Store.IsOpen(e.Resource) {
-		q.Given, q.Name = authority.Begun, e.Authority // the journal carries the right to finish what was begun
+	verb := verbApply
+	if a.Cause == interpret.CauseExplicit {
+		verb = verbRemove
+	}
+	if e, owned := g.primary(); owned && q.Given == authority.None && e.SpecDigest == g.it.digest && g.begunAs(e.Resource, verb) {
+		q.Given, q.Name = authority.Begun, e.Authority
 	}
 	d := authority.Decide(q)
 	v := interpret.Verdict{Authority: d.Authority, Code: d.Code, Message: d.Reason}
@@ -67,6 +71,14 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 	p.Backup = v.Allow && prov == interpret.Foreign && replaces(a)
 	g.action = p
 	return v
+}
+
+// begunAs reports whether the journal says that this was begun and not ended: then it carries
+// the right to finish it.
+func (r *Runner) begunAs(resource, verb string) bool {
+	return r.Store.IsOpen(resource) && slices.ContainsFunc(r.Store.OpenActions(), func(o store.OpenAction) bool {
+		return o.Entry.Resource == resource && o.Verb == verb
+	})
 }
 
 // outcomeOf is what is reported of an action that may not happen.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 )
@@ -95,7 +96,7 @@ const (
 	CodeNewerState   interpret.Code = "state_is_newer"
 	CodeLink         interpret.Code = "link"
 	CodeWatch        interpret.Code = "watch"
-	CodeBrake        interpret.Code = "brake"
+	CodeBrake                       = authority.CodeBrake
 	CodeRestore      interpret.Code = "restore"  // what was there before could not be put back
 	CodePrefetch     interpret.Code = "prefetch" // what a score needs from elsewhere is not here yet
 

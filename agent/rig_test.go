@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/health"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/interpret/standard"
@@ -43,7 +44,8 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 	r.store, r.lost = s, rec
-	r.runner = &agent.Runner{Table: standard.Bind(r.dev), Store: s, Files: r.dev.Files(), Uncertain: rec.Lost()}
+	r.runner = &agent.Runner{Table: standard.Bind(r.dev), Store: s, Files: r.dev.Files(), Uncertain: rec.Lost(),
+		Eyes: &health.Eyes{Probes: r.dev.Probes(), Services: r.dev.Services(), Containers: r.dev.Containers()}}
 }
 
 // restart kills the agent, keeping what is durable, and starts another.

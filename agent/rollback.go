@@ -170,7 +170,7 @@ func manifestOf(st interpret.DeviceStatus, name string) interpret.ManifestStatus
 // disk, never; not being ready counts when the time is over. While something waits for a
 // person, nothing counts.
 func failing(ms interpret.ManifestStatus, since string, pol score.Policy) (bad interpret.Rollback, over bool) {
-	late := time.Now().After(deadlineOf(since, pol))
+	late := !time.Now().Before(deadlineOf(since, pol))
 	for _, s := range ms.Scores {
 		switch {
 		case s.Outcome == interpret.Pending && s.Code != CodePrefetch:

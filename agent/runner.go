@@ -208,10 +208,11 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 		return interpret.ScoreStatus{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
 			Message: fmt.Sprintf("%s is owned by manifest %q, of which this one says nothing", res, m)}, nil
 	}
+	wish := interpret.Wish{Score: it.score, Cause: g.cause()}
+	wish.Restart, g.renewed = g.restart()
 	for _, need := range it.needs {
 		if !need.status.Converged() && !p.dry {
-			return interpret.ScoreStatus{Outcome: interpret.Waiting, Code: interpret.CodeDependency,
-				Message: fmt.Sprintf("it waits for score %q, which is %s", need.score.ID, word(need.status))}, nil
+			return p.waits(ctx, wish, need), nil
 		}
 	}
 	if p.halted() {
@@ -220,8 +221,6 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 	defer p.groups.lock(it)()
 	ctx, cancel := context.WithTimeout(ctx, it.timeout())
 	defer cancel()
-	wish := interpret.Wish{Score: it.score, Cause: g.cause()}
-	wish.Restart, g.renewed = g.restart()
 	if wish.Restart == nil && p.hangs(it) {
 		wish.Restart, wish.Because = hanging(), interpret.CauseLiveness
 	}
@@ -229,6 +228,20 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 		return p.decommission(ctx, g)
 	}
 	return p.Table.Play(ctx, wish, g)
+}
+
+// waits looks at a score whose need is not there: what is true already stays so, and what is
+// not waits.
+func (p *pass) waits(ctx context.Context, wish interpret.Wish, need *item) interpret.ScoreStatus {
+	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
+	defer cancel()
+	st := p.Table.Observe(ctx, wish)
+	if st.Outcome != interpret.Drifted {
+		return st
+	}
+	st.Outcome, st.Code = interpret.Waiting, interpret.CodeDependency
+	st.Message = fmt.Sprintf("it waits for score %q, which is %s", need.score.ID, word(need.status))
+	return st
 }
 
 func word(st interpret.ScoreStatus) string {

@@ -157,7 +157,7 @@ func (b Binding) perform(ctx context.Context, s score.Score, task Task, st *Scor
 
 // Stocked reports, as a fault, what a score needs from elsewhere and is not here.
 func (t *Table) Stocked(ctx context.Context, s score.Score) error {
-	var st ScoreStatus
+	st := ScoreStatus{Kind: s.Spec.Kind()}
 	b, ok := t.find(s, &st)
 	switch {
 	case !ok:

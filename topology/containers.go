@@ -40,6 +40,9 @@ type ContainerReader interface {
 	// Container returns the state of a container. One that does not exist is "absent",
 	// not an error.
 	Container(ctx context.Context, name string) (ContainerState, error)
+
+	// Image returns the digest of an image that is here; empty if it is not. It fetches nothing.
+	Image(ctx context.Context, image string) (digest string, err error)
 }
 
 // ContainerWriter changes containers.

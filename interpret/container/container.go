@@ -118,3 +118,12 @@ func (interpreter) Prefetch(ctx context.Context, w topology.ContainerWriter, s s
 	_, err := w.EnsureImage(ctx, s.Image)
 	return err
 }
+
+// Stocked reports an image that is not here.
+func (interpreter) Stocked(ctx context.Context, r topology.ContainerReader, s score.Container) error {
+	digest, err := r.Image(ctx, s.Image)
+	if err == nil && digest == "" {
+		err = topology.Faultf(topology.CodeImage, "the image %s is not on this device", s.Image)
+	}
+	return err
+}

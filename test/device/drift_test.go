@@ -28,7 +28,7 @@ func TestDriftIsCorrectedByEvents(t *testing.T) { // alone: it measures
 	}{
 		{true, "file edited", "echo wrong >/etc/kiosk/app.conf", `[ "$(cat /etc/kiosk/app.conf)" = right ]`},
 		{false, "file removed", "rm /etc/kiosk/app.conf", `[ "$(cat /etc/kiosk/app.conf 2>/dev/null)" = right ]`},
-		{false, "folder removed", "mv /etc/kiosk /root/gone; rm -r /root/gone", `[ "$(cat /etc/kiosk/app.conf 2>/dev/null)" = right ]`},
+		{false, "folder removed", "mv /etc/kiosk /srv/gone; rm -r /srv/gone", `[ "$(cat /etc/kiosk/app.conf 2>/dev/null)" = right ]`},
 		{false, "mode changed", "chmod 0600 /etc/kiosk/app.conf", `[ $(stat -c %a /etc/kiosk/app.conf) = 644 ]`},
 		{true, "unit stopped", "systemctl stop app.service", "systemctl is-active -q app.service"},
 		{false, "unit disabled", "systemctl disable -q app.service", "systemctl is-enabled -q app.service"},

@@ -60,6 +60,18 @@ func (c containers) Container(ctx context.Context, name string) (topology.Contai
 	return st, nil
 }
 
+func (c containers) Image(ctx context.Context, image string) (string, error) {
+	if err := c.d.control.enter(ctx, Call{OpImage, topology.Resource("image:" + image), false}); err != nil {
+		return "", err
+	}
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	if !c.d.hasImage(image) {
+		return "", nil
+	}
+	return c.d.images[image].Digest, nil
+}
+
 func (c containers) EnsureImage(ctx context.Context, image string) (string, error) {
 	c.d.mu.Lock()
 	here := c.d.hasImage(image)

@@ -27,6 +27,7 @@ const (
 	OpStop            Op = "Stop"
 	OpRestart         Op = "Restart"
 	OpContainer       Op = "Container"
+	OpImage           Op = "Image"
 	OpEnsureImage     Op = "EnsureImage"
 	OpRun             Op = "Run"
 	OpRestartRun      Op = "RestartContainer" // Restart of the container capability
@@ -66,7 +67,7 @@ func (o Op) capability() Capability {
 	switch o {
 	case OpFile, OpContent, OpWriteFile, OpSetAttributes, OpRemoveFile:
 		return Files
-	case OpContainer, OpEnsureImage, OpRun, OpRestartRun, OpRemoveContainer:
+	case OpContainer, OpImage, OpEnsureImage, OpRun, OpRestartRun, OpRemoveContainer:
 		return Containers
 	case OpHostname, OpSetHostname:
 		return Host

@@ -20,12 +20,17 @@ import (
 // pullTimeout bounds one pull; slow links and large images are ordinary.
 const pullTimeout = 2 * time.Hour
 
-// EnsureImage fetches an image that is not here.
-func (c *containers) EnsureImage(ctx context.Context, image string) (string, error) {
+// Image returns the digest of an image that is here.
+func (c *containers) Image(ctx context.Context, image string) (string, error) {
 	if err := c.available(ctx); err != nil {
 		return "", err
 	}
-	if digest, err := c.podman.digest(ctx, image, image); err != nil || digest != "" {
+	return c.podman.digest(ctx, image, image)
+}
+
+// EnsureImage fetches an image that is not here.
+func (c *containers) EnsureImage(ctx context.Context, image string) (string, error) {
+	if digest, err := c.Image(ctx, image); err != nil || digest != "" {
 		return digest, err
 	}
 	return c.podman.pull(ctx, image)
