@@ -72,7 +72,7 @@ var modules = map[string]string{
 
 	"github.com/fsnotify/fsnotify": "the kernel", "golang.org/x/sys": "the kernel",
 	"github.com/go-json-experiment/json": "nobody", "go.yaml.in/yaml/v4": "nobody", "github.com/vmihailenco/msgpack/v5": "nobody", "github.com/vmihailenco/tagparser/v2": "nobody",
-	"github.com/robfig/cron/v3": "nobody", "github.com/sirupsen/logrus": "nobody", "github.com/spf13/cobra": "nobody", "github.com/spf13/pflag": "nobody",
+	"github.com/aymanbagabas/go-udiff": "nobody", "github.com/robfig/cron/v3": "nobody", "github.com/sirupsen/logrus": "nobody", "github.com/spf13/cobra": "nobody", "github.com/spf13/pflag": "nobody",
 }
 
 // speaksHTTP is every file of the agent that does, with whom.
