@@ -276,3 +276,28 @@ func TestWindow(t *testing.T) {
 		r.content("/etc/a", "1")
 	})
 }
+
+// Old backups go, and never the newest, nor one that is in use.
+func TestBackupsAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		r.dev.Put("/etc/motd", "first")
+		offer(t, h, intent(1, manifest("m", file("motd", "/etc/motd", "ours"))))
+		later(time.Second)
+		first := f.ask(t, h, interpret.Operation{Verb: interpret.VerbAdopt, Manifest: "m"}).Actions[0].Backup
+		for range 20 { // putting one back keeps what is there
+			later(time.Minute)
+			f.ask(t, h, interpret.Operation{Verb: interpret.VerbRestore, Backup: first})
+			r.dev.Put("/etc/motd", time.Now().String())
+		}
+		later(time.Hour)
+		kept, err := r.store.Backups()
+		if err != nil || len(kept) < 5 || len(kept) > 12 {
+			t.Errorf("%d are kept, %v", len(kept), err)
+		}
+		if _, content, err := r.store.ReadBackup(first); err != nil || string(content) != "first" {
+			t.Errorf("the one in use: %q, %v", content, err)
+		}
+	})
+}

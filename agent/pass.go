@@ -135,6 +135,9 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	if err == nil && !p.blocked && !p.superseded && !p.halted() {
 		a.judge(p, st)
 	}
+	if err == nil && a.Runner.backedUp.Swap(false) {
+		a.prune()
+	}
 	switch {
 	case p.superseded:
 		st = a.underway(st, present)
@@ -283,4 +286,22 @@ func (a *Agent) keepAgain() bool {
 		return false
 	}
 	return true
+}
+
+// Of each path that was overwritten, the device keeps so many copies, and none for longer;
+// the newest one stays, and so do those that somebody may need to put back.
+const (
+	keepBackups = 10
+	ageBackups  = 90 * 24 * time.Hour
+)
+
+// prune removes old backups. It runs between passes, when no backup is being made.
+func (a *Agent) prune() {
+	gone, err := a.Runner.Store.PruneBackups(keepBackups, ageBackups, nil)
+	if err != nil {
+		a.Log.WithError(err).Warn("cannot remove old backups")
+	}
+	if len(gone) > 0 {
+		a.Log.WithField("backups", gone).Info("removed old backups")
+	}
 }

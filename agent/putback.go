@@ -145,6 +145,7 @@ func (r *Runner) backUpFile(ctx context.Context, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	r.backedUp.Store(true)
 	b, err := r.Store.SaveBackup(store.Backup{Path: path, Mode: st.Mode, UID: int(st.UID), GID: int(st.GID)}, content)
 	return b.Name, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent/authority"
@@ -37,6 +38,7 @@ type Runner struct {
 
 	pace     pace
 	groups   groups
+	backedUp atomic.Bool // since old backups were removed last
 	mu       sync.Mutex
 	previous map[topology.Mark]interpret.ScoreStatus
 	progress func() // called when something of a pass is over; may be nil
