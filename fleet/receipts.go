@@ -103,9 +103,13 @@ func (f *Fleet) receipts(ctx context.Context, d Device, limit int, wanted func(i
 		var out []interpret.Receipt
 		err := f.journal(ctx, d, false, func(m message) bool {
 			if r, err := decodeReceipt(d, m.data); err == nil && wanted(r) {
-				// The same one may have been sent twice: the later copy counts.
-				out = slices.DeleteFunc(out, func(o interpret.Receipt) bool { return o.ID == r.ID && o.Request == r.Request && o.Verb == r.Verb })
-				out = append(out, r)
+				// A device that starts sends again what may have been lost: the first place, and the last word, count.
+				i := slices.IndexFunc(out, func(o interpret.Receipt) bool { return o.ID == r.ID && o.Request == r.Request && o.Verb == r.Verb })
+				if i < 0 {
+					out = append(out, r)
+				} else {
+					out[i] = r
+				}
 			}
 			return true
 		})

@@ -158,7 +158,7 @@ func TestHistory(t *testing.T) {
 		r.sendRaw(nc, pi1, nil, []byte(rubbish))
 	}
 	r.send(nc, pi1, receipt("two", interpret.VerbPlan, interpret.ResultRefused))
-	r.send(nc, pi1, receipt("two", interpret.VerbPlan, interpret.ResultRefused)) // sent again, later
+	r.send(nc, pi1, receipt("one", interpret.VerbAdopt, interpret.ResultFailed)) // sent again, later
 	newer := map[string]any{"apiVersion": score.APIVersion, "kind": interpret.ReceiptKind, "id": "three", "verb": "plan", "result": "done", "later": true}
 	b, err := json.Marshal(newer)
 	if err != nil {
@@ -185,6 +185,9 @@ func TestHistory(t *testing.T) {
 		if got != what {
 			t.Errorf("got %q, want %q", got, what)
 		}
+	}
+	if rc, found, err := r.Receipt(t.Context(), pi1, "one"); err != nil || !found || rc.Result != interpret.ResultFailed {
+		t.Errorf("got %+v, %v, %v", rc, found, err)
 	}
 	if all, err := r.History(t.Context(), pi10, 0); err != nil || len(all) != 1 || all[0].Device != "pi-10" {
 		t.Errorf("of the other: %+v, %v", all, err)
