@@ -75,7 +75,7 @@ func Decide(q Question) Answer { return decide(rules, &q) }
 
 func decide(rules []rule, q *Question) Answer {
 	for i := range rules {
-		if rules[i].matches(q) {
+		if rules[i].when.holds(q) {
 			a := rules[i].answer
 			if a.Decision == interpret.DecideApply {
 				a.Authority = covering(q)
@@ -89,7 +89,7 @@ func decide(rules []rule, q *Question) Answer {
 // covering names the authority of what is applied.
 func covering(q *Question) string {
 	switch {
-	case planned(q), signed(q), begun(q):
+	case q.Given == Plan, q.Given == Signed, q.Given == Begun:
 		return string(q.Given) + ":" + q.Name
 	case scratch(q) && (removes(q) || destroys(q)):
 		return "transaction"

@@ -45,7 +45,7 @@ var policies = func() (all []score.Policy) {
 			for _, a := range onAbsents {
 				for _, x := range onDestroys {
 					for _, f := range onFailures {
-						all = append(all, score.Policy{Preset: "p", OnIntent: i, OnDrift: d, OnAbsent: a, OnDestroy: x, OnFailure: f})
+						all = append(all, score.Policy{OnIntent: i, OnDrift: d, OnAbsent: a, OnDestroy: x, OnFailure: f})
 					}
 				}
 			}
@@ -57,11 +57,11 @@ var policies = func() (all []score.Policy) {
 // number of questions.
 var number = len(policies) * len(causes) * len(effects) * len(provenances) * len(givens) << len(states)
 
-// question is the nth of them.
-func question(n int) (q Question) {
-	*states[0].of(&q), *states[1].of(&q), *states[2].of(&q), *states[3].of(&q) = n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0
-	*states[4].of(&q), *states[5].of(&q), *states[6].of(&q), *states[7].of(&q) = n&16 != 0, n&32 != 0, n&64 != 0, n&128 != 0
-	n >>= len(states)
+// ask makes q the nth of them.
+func ask(q *Question, n int) {
+	for _, s := range states {
+		*s.of(q), n = n&1 != 0, n>>1
+	}
 	next := func(size int) (i int) {
 		i, n = n%size, n/size
 		return i
@@ -70,8 +70,8 @@ func question(n int) (q Question) {
 	q.Cause = causes[next(len(causes))]
 	q.Effect = effects[next(len(effects))]
 	q.Provenance = provenances[next(len(provenances))]
-	q.Policy = policies[next(len(policies))]
-	return q
+	p := &policies[next(len(policies))]
+	q.Policy.OnIntent, q.Policy.OnDrift, q.Policy.OnAbsent, q.Policy.OnDestroy, q.Policy.OnFailure = p.OnIntent, p.OnDrift, p.OnAbsent, p.OnDestroy, p.OnFailure
 }
 
 // stride is prime to number, so that n*stride runs through all questions, and soon

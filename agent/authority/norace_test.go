@@ -1,0 +1,6 @@
+//go:build !race
+
+package authority
+
+// every combination is asked.
+const every = 1
