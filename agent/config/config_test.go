@@ -3,12 +3,15 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/nats-io/nkeys"
 
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/internal/wire"
+	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 )
 
@@ -58,6 +61,7 @@ func TestValidate(t *testing.T) {
 		{"key twice", func(c *Config) { c.Trust.Control = append(c.Trust.Control, c.Trust.Control[0]) }, "/trust/control/1: the key is listed twice"},
 		{"relative state", func(c *Config) { c.State = "state" }, `/state: path "state" must be absolute`},
 		{"relist of a nanosecond", func(c *Config) { c.Relist = 1 }, "/relist: relist must be at least 10s"},
+		{"ceiling", func(c *Config) { c.Ceiling.Paths = []string{"srv"} }, `/ceiling/paths/0: path "srv" must be absolute and clean`},
 		{"several", func(c *Config) { c.Device, c.Servers = "", nil }, "\n"},
 	}
 	for _, tt := range tests {
@@ -152,5 +156,38 @@ func TestDefaults(t *testing.T) {
 	c.State, c.Site = "/srv/state", "cabin"
 	if c.StateDir() != "/srv/state" || c.Identity().String() != "cabin.pi-7" {
 		t.Errorf("got %s, %s", c.StateDir(), c.Identity())
+	}
+}
+
+// A ceiling is read as it is written: a list that is empty allows nothing, one that is
+// left out everything, and what nobody knows is an error.
+func TestCeiling(t *testing.T) { // G31, H67
+	const document = `{"apiVersion":"continuo/v1","kind":"AgentConfig","device":"pi-7","servers":["tls://h"],"credentials":{"type":"none"},"trust":{"documents":[]},
+		"ceiling":{"policy":{"preset":"reviewed","brake":{"maxRemovals":0}},"kinds":["file"],"paths":["/srv"],"images":[],"units":["app-*"],"verbs":["plan"],"adopt":[]}}`
+	var c Config
+	if err := score.Decode([]byte(document), &c); err != nil {
+		t.Fatal(err)
+	}
+	want := authority.Ceiling{
+		Policy: &score.Policy{Preset: score.Reviewed, Brake: &score.Brake{MaxRemovals: new(0)}}, Kinds: []score.Kind{score.KindFile}, Paths: []string{"/srv"},
+		Images: []string{}, Units: []string{"app-*"}, Verbs: []interpret.Verb{interpret.VerbPlan}, Adopt: []string{},
+	}
+	if !reflect.DeepEqual(c.Ceiling, want) {
+		t.Errorf("got %+v", c.Ceiling)
+	}
+	again, err := score.Encode(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Config
+	if err := score.Decode(again, &back); err != nil || !reflect.DeepEqual(back, c) {
+		t.Errorf("%v: written and read again it is %+v", err, back.Ceiling)
+	}
+	if err := score.Decode([]byte(`{"ceiling":{"path":["/srv"]}}`), &back); err == nil {
+		t.Error("a list that nobody knows is taken for none")
+	}
+	none, err := score.Encode(good(t))
+	if err != nil || strings.Contains(string(none), "ceiling") {
+		t.Errorf("%v: %s", err, none)
 	}
 }
