@@ -84,7 +84,8 @@ func (l *Link) takeOperation(ctx context.Context, envelope []byte, pushed bool) 
 	r, refused := errors.AsType[*agent.Refusal](err)
 	switch {
 	case refused && r.Code == interpret.Code(wire.CodeExpired) && !pushed:
-		return 0, nil
+		st, _, _ := wire.Peek(envelope) // its signature is good; a replica that is behind may have a newer one soon
+		return st.Generation, nil
 	case refused:
 		l.refuse(box, r.Code, r.Message)
 		return 0, nil

@@ -227,6 +227,40 @@ func TestOperationIsOfferedAgain(t *testing.T) {
 	})
 }
 
+// A replica that is behind is asked again until it has what was announced, also when what it has is of no use any more.
+func TestOperationBehind(t *testing.T) {
+	past := operation("past")
+	past.Expires = time.Now().Add(-time.Hour).Truncate(time.Second)
+	for name, tt := range map[string]struct {
+		op    interpret.Operation
+		taken []string
+	}{
+		"of use":  {operation("one"), []string{"one", "two"}},
+		"expired": {past, []string{"two"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			p := newProxy(t, r.srv.URL)
+			o := r.obeying()
+			o.Servers = []string{p.url()}
+			o.tune.off = allTriggers &^ onHeartbeat
+			r.store(ask(t, tt.op, 7, r.operator), 7)
+			r.answerWith(wire.ControlEnvelope{Approvals: 1, Operation: 8})
+			_, d := r.runDoer(o)
+			for p.count("get.a.") < 3 {
+				r.beats(1)
+			}
+			r.store(ask(t, operation("two"), 8, r.operator), 8)
+			d.took(t, tt.taken...)
+			before := p.count("get.a.")
+			r.beats(10)
+			if n := p.count("get.a.") - before; n != 0 {
+				t.Errorf("%d fetches of what is known", n)
+			}
+		})
+	}
+}
+
 // Given the report of a cycle is lost, its answer is not acted on; the next good cycle hands it on (S43).
 func TestLostHeartbeatHandsNothingOn(t *testing.T) {
 	r := newRig(t)
