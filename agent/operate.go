@@ -233,7 +233,6 @@ func (a *Agent) restoreBackup(ctx context.Context, o order) interpret.Receipt {
 	if !st.Outcome.Converged() {
 		r = o.receipt(a, interpret.ResultFailed, st.Code, st.Message)
 	}
-	r.Actions = []interpret.ReceiptAction{{Score: st.ID, Kind: st.Kind, Outcome: st.Outcome, Code: st.Code, Message: st.Message,
-		Authority: st.Authority, Changes: st.Changes, Backup: st.Backup}}
+	r.Actions = []interpret.ReceiptAction{restored(st)}
 	return r
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -84,9 +85,30 @@ func (r *Runner) Apply(ctx context.Context, in Intent) (interpret.DeviceStatus, 
 }
 
 // Confirm is Apply with the consent of a person to all changes but destruction: whoever
-// stands before the device and sees what is done. Name is what the records call it.
+// stands before the device and sees what is done. What was done is kept as a receipt under
+// name, which is used once.
 func (r *Runner) Confirm(ctx context.Context, in Intent, name string) (interpret.DeviceStatus, error) {
-	return r.once(ctx, &pass{Runner: r, plan: r.prepared(in), await: true, consent: &consent{name: name, all: true}})
+	p := &pass{Runner: r, plan: r.prepared(in), await: true, consent: &consent{name: name, all: true}}
+	st, err := r.once(ctx, p)
+	if err != nil {
+		return st, err
+	}
+	actions, failed := p.receiptActions()
+	return st, r.keepByHand(name, interpret.VerbInstall, actions, failed, p.begun)
+}
+
+// keepByHand keeps the receipt of what a person before the device did.
+func (r *Runner) keepByHand(name string, verb interpret.Verb, actions []interpret.ReceiptAction, failed bool, began time.Time) error {
+	if len(actions) == 0 {
+		return nil
+	}
+	result := interpret.ResultDone
+	if failed {
+		result = interpret.ResultFailed
+	}
+	return r.saveReceipt(shorten(interpret.Receipt{
+		APIVersion: apiVersion, Kind: interpret.ReceiptKind, ID: name, Verb: verb, Result: result, Actions: actions, Started: began, Finished: now(),
+	}))
 }
 
 func (r *Runner) once(ctx context.Context, p *pass) (st interpret.DeviceStatus, err error) {

@@ -27,10 +27,21 @@ func (r *Runner) putBack(ctx context.Context, backup string) error {
 }
 
 // Restore makes a file as a backup has it, with the consent of a person who stands before the
-// device. Name is what the records call that. What is there is kept first. An error is about
-// the books or the backup.
+// device. What was done is kept as a receipt under name, which is used once, and what is there
+// as a backup. An error is about the books or the backup.
 func (r *Runner) Restore(ctx context.Context, backup, name string) (interpret.ScoreStatus, error) {
-	return r.restore(ctx, backup, authority.Plan, name)
+	began := now()
+	st, err := r.restore(ctx, backup, authority.Plan, name)
+	if err != nil || st.Outcome == interpret.Unchanged {
+		return st, err
+	}
+	return st, r.keepByHand(name, interpret.VerbRestore, []interpret.ReceiptAction{restored(st)}, !st.Outcome.Converged(), began)
+}
+
+// restored is a backup that was put back, as receipts tell it.
+func restored(st interpret.ScoreStatus) interpret.ReceiptAction {
+	return interpret.ReceiptAction{Score: st.ID, Kind: st.Kind, Outcome: st.Outcome, Code: st.Code, Message: st.Message,
+		Authority: st.Authority, Changes: st.Changes, Backup: st.Backup}
 }
 
 // PreviewRestore compares a file with a backup, and changes nothing.

@@ -168,6 +168,7 @@ func (p *pass) play(ctx context.Context, it *item) error {
 	st.ID, st.Kind, st.SpecDigest, st.ObservedGeneration = it.score.ID, it.score.Spec.Kind(), it.digest, it.manifest.generation
 	if e, owned := g.primary(); owned {
 		st.LastChangedGeneration = e.LastChanged
+		st.Authority = cmp.Or(st.Authority, e.Authority)
 	}
 	if err != nil {
 		what := "nothing was changed, because the books could not be kept"
