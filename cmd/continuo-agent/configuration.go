@@ -2,7 +2,11 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -39,4 +43,16 @@ func (s settings) read(cmd *cobra.Command) (config.Config, error) {
 	}
 	c.Root, c.State = cmp.Or(s.root, c.Root), cmp.Or(s.state, c.State)
 	return c, nil
+}
+
+// optional is read for commands that work on a device without an agent, too. There is no
+// configuration then, and none counts for a directory that things are tried out in, unless
+// it is named: a ceiling is for the device that has it.
+func (s settings) optional(cmd *cobra.Command) (config.Config, error) {
+	if !cmd.Flags().Changed("config") {
+		if _, err := os.Stat(s.file); s.root != "" || errors.Is(err, fs.ErrNotExist) {
+			return config.Config{Root: s.root, State: cmp.Or(s.state, filepath.Join(s.root, config.DefaultState))}, nil
+		}
+	}
+	return s.read(cmd)
 }

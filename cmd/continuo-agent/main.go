@@ -25,6 +25,7 @@ Exit status: 0 nothing differs, 1 something differs, failed or has not converged
 		Args: cobra.ArbitraryArgs,
 		RunE: cli.Group,
 	}
-	root.AddCommand(newRun(), newPlan(), newApply(), newStatus(), newKinds(), newUnit(), cli.VersionCommand())
+	root.AddCommand(newRun(), newPlan(), newApply(), newStatus(), newInventory(), newBackups(), newRestore(), newReceipts(),
+		newRollbackCheck(), newKinds(), newUnit(), cli.VersionCommand())
 	return root
 }

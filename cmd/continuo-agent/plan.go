@@ -1,30 +1,85 @@
 package main
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
+	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+	"github.com/continuo-fleet/continuo/cmd/internal/show"
+	"github.com/continuo-fleet/continuo/interpret"
 )
 
 func newPlan() *cobra.Command {
 	var o once
 	cmd := &cobra.Command{
-		Use:   "plan -f FILE",
-		Short: "Show what a manifest would change on this device, and change nothing",
-		Long: `plan compares one manifest with this device and shows every field that differs.
-It reads only. Whom the manifest is for is not checked. A running agent is not disturbed.
+		Use:   "plan [-f FILE]",
+		Short: "Show what would be changed on this device, and change nothing",
+		Long: `plan compares a manifest with this device and shows every field that differs, what would be
+restarted and removed, and what the policy of the manifest says to each action. Without -f it
+is about what the agent accepted last. It reads only: a running agent is not disturbed.
+Whom a manifest is for is not checked.
 
-OUTCOME is unchanged for what is so already, and drifted for what apply would change, because
-the manifest is new (intent) or the device was changed (drift).`,
+CAUSE is why it would be done: intent (the manifest is new), drift (the device was changed),
+dependency (a score that restarts it has changed), absent (nothing names it any more).
+EFFECT is the worst that it does: create, mutate, disrupt, remove or destroy.
+DECISION says what happens to it: apply (with the authority that covers it), pending (a person
+has to say yes, or it is not the time), report (it is said, and stays), or refuse.
+
+Exit status: 0 nothing differs, 1 something does, 2 the command or its input is wrong.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			st, err := o.play(cmd, false)
+			p, err := o.plan(cmd)
 			if err != nil {
 				return err
 			}
-			return showStatus(cmd, st, o.format, "")
+			return showPlan(cmd, p, o.format)
 		},
 	}
-	o.flags(cmd)
+	o.flags(cmd, "manifest to compare with, YAML or JSON; - is standard input (default what the agent accepted last)")
 	return cmd
+}
+
+// plan computes the plan on a copy of the books, so that nothing at all is written.
+func (o *once) plan(cmd *cobra.Command) (interpret.Plan, error) {
+	c, in, err := o.input(cmd)
+	if err != nil {
+		return interpret.Plan{}, err
+	}
+	l, err := lookAt(cmd, c)
+	if err != nil {
+		return interpret.Plan{}, err
+	}
+	defer l.close()
+	l.tell(cmd)
+	if in == nil {
+		accepted, err := l.accepted()
+		if err != nil {
+			return interpret.Plan{}, fmt.Errorf("cannot plan: %w", err)
+		}
+		in = &accepted
+	}
+	return planOf(cmd.Context(), l, *in)
+}
+
+func planOf(ctx context.Context, l *look, in agent.Intent) (interpret.Plan, error) {
+	p, err := l.runner.Plan(ctx, in)
+	if p.Device == "" {
+		p.Device = l.config.Device
+	}
+	return p, err
+}
+
+// showPlan writes a plan, and turns what differs into the exit code.
+func showPlan(cmd *cobra.Command, p interpret.Plan, format show.Format) error {
+	done, err := format.Write(cmd.OutOrStdout(), p)
+	if !done {
+		err = show.Plan(cmd.OutOrStdout(), p)
+	}
+	if err == nil && p.Differs() {
+		err = cli.ErrDiffers
+	}
+	return err
 }

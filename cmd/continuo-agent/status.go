@@ -1,23 +1,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/agent/config"
-	"github.com/continuo-fleet/continuo/agent/natslink"
-	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
-	"github.com/continuo-fleet/continuo/topology/pi"
 )
-
-// intentName is under which name the agent keeps what it accepted.
-const intentName = "device"
 
 func newStatus() *cobra.Command {
 	var s settings
@@ -35,7 +30,7 @@ its report (continuo status DEVICE) and in its log (journalctl -u continuo-agent
 			if err != nil {
 				return err
 			}
-			st, err := lookAt(cmd, c)
+			st, err := observe(cmd, c)
 			if err != nil {
 				return err
 			}
@@ -47,41 +42,30 @@ its report (continuo status DEVICE) and in its log (journalctl -u continuo-agent
 	return cmd
 }
 
-// lookAt observes the device without changing anything.
-func lookAt(cmd *cobra.Command, c config.Config) (interpret.DeviceStatus, error) {
+// observe compares the device with what was accepted last.
+func observe(cmd *cobra.Command, c config.Config) (interpret.DeviceStatus, error) {
 	st := interpret.DeviceStatus{APIVersion: score.APIVersion, Kind: interpret.StatusKind, Device: c.Device,
 		Phase: interpret.PhaseIdle, State: interpret.StateNoIntent}
-	keys, err := c.DocumentKeys()
+	l, err := lookAt(cmd, c)
 	if err != nil {
 		return st, err
 	}
-	disk, err := copyOfBooks(c.StateDir())
-	if err != nil {
-		return st, err
-	}
-	books, rec, err := store.Open(disk, store.Options{})
-	if err != nil {
-		return st, err
-	}
-	defer books.Close()
-	for _, f := range rec.Findings {
+	defer l.close()
+	for _, f := range l.rec.Findings {
 		st.Problems = append(st.Problems, interpret.Problem{Code: agent.CodeRecovered, Message: f.String()})
 	}
-	kept, ok, err := books.Intent(intentName)
-	if err != nil || !ok {
-		return st, err
-	}
-	in, err := natslink.Opener(c.Identity(), keys)(kept.Envelope)
-	if err != nil {
-		st.Problems = append(st.Problems, interpret.Problem{Code: agent.CodeRecovered, Message: fmt.Sprintf("what was accepted last is not trusted any more: %v", err)})
+	in, err := l.accepted()
+	if untrusted, ok := errors.AsType[*untrustedError](err); ok {
+		st.Problems = append(st.Problems, interpret.Problem{Code: agent.CodeRecovered, Message: untrusted.Error()})
 		return st, nil
 	}
-	dev, err := pi.Open(cmd.Context(), pi.Options{Root: c.Root})
+	if errors.Is(err, errNothingAccepted) {
+		return st, nil
+	}
 	if err != nil {
 		return st, err
 	}
-	defer dev.Close()
-	now, err := byHand(dev, books, rec).Observe(cmd.Context(), in)
+	now, err := l.runner.Observe(cmd.Context(), in)
 	now.Device, now.Problems = st.Device, st.Problems
 	return now, err
 }

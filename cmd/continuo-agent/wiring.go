@@ -13,6 +13,7 @@ import (
 
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/agent/config"
+	"github.com/continuo-fleet/continuo/agent/health"
 	"github.com/continuo-fleet/continuo/agent/natslink"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
@@ -49,7 +50,7 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 		return nil, nil, err
 	}
 	a := agent.New(agent.Config{
-		Runner:     &agent.Runner{Table: standard.Bind(p.device), Store: books, Files: p.device.Files()},
+		Runner:     runnerOf(p.device, books, c),
 		Recovered:  rec,
 		Open:       p.open,
 		Link:       p.link,
@@ -65,6 +66,14 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 	return a, books, nil
 }
 
+// runnerOf plays scores on a device, under its ceiling.
+func runnerOf(dev device, books *store.Store, c config.Config) *agent.Runner {
+	return &agent.Runner{
+		Table: standard.Bind(dev), Store: books, Files: dev.Files(), Ceiling: c.Ceiling,
+		Eyes: &health.Eyes{Probes: dev.Probes(), Services: dev.Services(), Containers: dev.Containers()},
+	}
+}
+
 // realParts makes the parts of a real device. close gives them up.
 func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *logrus.Entry) (p parts, close func() error, err error) {
 	documents, err := c.DocumentKeys()
@@ -75,13 +84,17 @@ func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *lo
 	if err != nil {
 		return p, nil, err
 	}
+	approvals, err := c.ApprovalKeys()
+	if err != nil {
+		return p, nil, err
+	}
 	if err := c.CheckFiles(); err != nil {
 		return p, nil, err
 	}
 	o := natslink.Options{
 		Servers: c.Servers, Device: c.Identity(),
 		CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key, Plaintext: c.TLS.Plaintext,
-		Keys: documents, ControlKeys: control,
+		Keys: documents, ControlKeys: control, ApprovalKeys: approvals,
 		Version: id.Version, Build: cli.ThisBuild().Commit, BootID: id.BootID, Instance: id.Instance,
 		Window: readWindow(c.StateDir()), KeepWindow: keepWindow(c.StateDir()), Clock: trustedTime,
 		Notice: func(err error) {

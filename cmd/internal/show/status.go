@@ -23,6 +23,9 @@ func Scores(w io.Writer, st interpret.DeviceStatus) error {
 			}
 			fmt.Fprintf(out, "manifest %s, generation %d: %s\n", Text(m.Name), m.Generation, Text(string(m.State)))
 		}
+		if b := m.RolledBack; b != nil {
+			fmt.Fprintf(out, "rolled back: generation %d failed, and %d is in force instead; %s: %s\n", b.Generation, b.To, Text(string(b.Score)), because(b.Code, b.Message))
+		}
 		rows(out, m)
 	}
 	for _, o := range st.Orphans {
@@ -35,11 +38,11 @@ func Scores(w io.Writer, st interpret.DeviceStatus) error {
 }
 
 func rows(out io.Writer, m interpret.ManifestStatus) {
-	t := NewTable("SCORE", "KIND", "OUTCOME", "REASON")
+	t := NewTable("SCORE", "KIND", "OUTCOME", "AUTHORITY", "REASON")
 	for _, s := range m.Scores {
-		t.Row(Text(string(s.ID)), Text(string(s.Kind)), string(s.Outcome), reason(s))
+		t.Row(Text(string(s.ID)), Text(string(s.Kind)), string(s.Outcome), dash(s.Authority), reason(s))
 		for _, c := range s.Changes {
-			t.Note(Text(c.Field) + ": " + value(c.Have) + " → " + value(c.Want))
+			t.Note(change(c))
 		}
 	}
 	_ = t.Write(out) // into a buffer

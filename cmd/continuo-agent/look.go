@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/config"
+	"github.com/continuo-fleet/continuo/agent/natslink"
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/topology/pi"
+)
+
+// intentName is under which name the agent keeps what it accepted.
+const intentName = "device"
+
+var errNothingAccepted = errors.New("nothing was accepted yet: publish a manifest for this device, or name one with -f FILE")
+
+// A look is a device with a copy of its books: nothing that is done to it lasts.
+type look struct {
+	config config.Config
+	books  *store.Store
+	rec    store.Recovered
+	dev    *pi.Device
+	runner *agent.Runner
+}
+
+// lookAt opens a device to look at. What is wrong with its books is told on stderr.
+func lookAt(cmd *cobra.Command, c config.Config) (*look, error) {
+	disk, err := copyOfBooks(c.StateDir())
+	if err != nil {
+		return nil, err
+	}
+	return openAt(cmd, c, disk)
+}
+
+// openAt opens a device with the books that are on disk.
+func openAt(cmd *cobra.Command, c config.Config, disk store.FS) (*look, error) {
+	books, rec, err := store.Open(disk, store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	dev, err := pi.Open(cmd.Context(), pi.Options{Root: c.Root})
+	if err != nil {
+		return nil, errors.Join(err, books.Close())
+	}
+	l := &look{config: c, books: books, rec: rec, dev: dev, runner: runnerOf(dev, books, c)}
+	l.runner.Uncertain = rec.Lost() || rec.Newer
+	return l, nil
+}
+
+func (l *look) close() error { return errors.Join(l.dev.Close(), l.books.Close()) }
+
+// tell tells on stderr what is wrong with the books.
+func (l *look) tell(cmd *cobra.Command) {
+	for _, f := range l.rec.Findings {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s: %s\n", cmd.Root().Name(), l.config.StateDir(), f)
+	}
+}
+
+// accepted is what was accepted last, verified as the agent does at its start.
+func (l *look) accepted() (agent.Intent, error) {
+	kept, ok, err := l.books.Intent(intentName)
+	if err != nil {
+		return agent.Intent{}, err
+	}
+	if !ok {
+		return agent.Intent{}, errNothingAccepted
+	}
+	keys, err := l.config.DocumentKeys()
+	if err != nil {
+		return agent.Intent{}, err
+	}
+	in, err := natslink.Opener(l.config.Identity(), keys)(kept.Envelope)
+	if err != nil {
+		return in, &untrustedError{err}
+	}
+	return in, nil
+}
+
+// An untrustedError says that what was accepted last gives no authority to anything.
+type untrustedError struct{ error }
+
+func (e *untrustedError) Error() string {
+	return fmt.Sprintf("what was accepted last is not trusted any more: %v", e.error)
+}
+func (e *untrustedError) Unwrap() error { return e.error }

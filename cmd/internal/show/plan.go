@@ -1,0 +1,270 @@
+package show
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+// Plan writes one line for each action of p: what, why, how bad it is, and what the policy
+// says to it. Below it stands every field that differs, what is restarted and what is removed.
+func Plan(w io.Writer, p interpret.Plan) error {
+	out := bufio.NewWriter(w)
+	if !p.Differs() {
+		fmt.Fprintf(out, "nothing differs: %s\n", good(p.Unchanged, "score"))
+		fmt.Fprintf(out, "plan %s\n", Text(p.ID))
+		return out.Flush()
+	}
+	t := NewTable("ACTION", "SCORE", "KIND", "CAUSE", "EFFECT", "DECISION")
+	for _, a := range p.Actions {
+		t.Row(dash(string(a.Action)), who(a.Manifest, a.Score), dash(string(a.Kind)), dash(string(a.Cause)), dash(string(a.Effect)), decision(a))
+		Changes(t, a.Changes)
+		for _, n := range notes(a) {
+			t.Note(n)
+		}
+	}
+	_ = t.Write(out) // into a buffer
+	if p.Truncated > 0 {
+		fmt.Fprintf(out, "and %s that the document has no room for\n", Plural(p.Truncated, "more action"))
+	}
+	fmt.Fprint(out, counted(p))
+	if p.Unchanged > 0 {
+		fmt.Fprintf(out, "; %s", good(p.Unchanged, "other score"))
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintf(out, "plan %s\n", Text(p.ID))
+	return out.Flush()
+}
+
+// notes are what is to be known of an action beside its fields.
+func notes(a interpret.PlannedAction) (out []string) {
+	if a.Action == interpret.ActionRemove || a.Action == interpret.ActionDecommission {
+		out = append(out, "removes "+Text(join(a.Resources)))
+	}
+	if a.Provenance == interpret.Foreign || a.Provenance == interpret.Adopted {
+		out = append(out, "what is there is "+string(a.Provenance))
+	}
+	if a.Backup {
+		out = append(out, "what is there is kept as a backup first")
+	}
+	if len(a.Restarts) > 0 {
+		out = append(out, "restarts "+Text(join(a.Restarts)))
+	}
+	return out
+}
+
+// decision says what the policy does about an action, and why.
+func decision(a interpret.PlannedAction) string {
+	parts := []string{string(a.Decision)}
+	for _, s := range []string{a.Authority, string(a.Code), a.Reason} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+// counted says how many actions there are and what becomes of them: "3 actions: 2 apply, 1 pending".
+func counted(p interpret.Plan) string {
+	n := map[interpret.Decision]int{}
+	for _, a := range p.Actions {
+		n[a.Decision]++
+	}
+	text, sep := Plural(len(p.Actions)+p.Truncated, "action"), ": "
+	for _, d := range []interpret.Decision{interpret.DecideApply, interpret.DecidePending, interpret.DecideReport, interpret.DecideRefuse, interpret.DecideNothing} {
+		if n[d] > 0 {
+			text += fmt.Sprintf("%s%d %s", sep, n[d], d)
+			sep = ", "
+		}
+	}
+	return text
+}
+
+// Receipt writes what came of an operation or a pass: every action with its fields, digests,
+// backup and diff, and the plan that it holds.
+func Receipt(w io.Writer, r interpret.Receipt) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "receipt %s: %s %s", Text(r.ID), Text(string(r.Verb)), Text(string(r.Result)))
+	if why := because(r.Code, r.Message); why != "" {
+		fmt.Fprint(out, ": ", why)
+	}
+	fmt.Fprintln(out)
+	facts := []string{}
+	if r.Device != "" {
+		facts = append(facts, "device "+Text(r.Device))
+	}
+	if r.Generation > 0 {
+		facts = append(facts, fmt.Sprint("generation ", r.Generation))
+	}
+	if r.Actor != "" {
+		facts = append(facts, "asked by "+Text(r.Actor))
+	}
+	if r.Reason != "" {
+		facts = append(facts, "because: "+Text(r.Reason))
+	}
+	if !r.Finished.IsZero() {
+		facts = append(facts, "at "+r.Finished.UTC().Format("2006-01-02T15:04:05Z"))
+	}
+	if len(facts) > 0 {
+		fmt.Fprintln(out, strings.Join(facts, ", "))
+	}
+	if len(r.Actions) > 0 {
+		receiptActions(out, r.Actions)
+	}
+	if r.Truncated > 0 {
+		fmt.Fprintf(out, "and %s that the document has no room for\n", Plural(r.Truncated, "more action"))
+	}
+	if err := out.Flush(); err != nil || r.Plan == nil {
+		return err
+	}
+	if r.Code == interpret.CodePlanChanged {
+		fmt.Fprintln(w, "\nthe plan of now:")
+	}
+	return Plan(w, *r.Plan)
+}
+
+func receiptActions(out io.Writer, actions []interpret.ReceiptAction) {
+	t := NewTable("OUTCOME", "ACTION", "SCORE", "KIND", "AUTHORITY", "REASON")
+	for _, a := range actions {
+		why := because(a.Code, a.Message)
+		if why == "" {
+			why = string(a.Cause)
+		}
+		t.Row(string(a.Outcome), dash(string(a.Action)), who(a.Manifest, a.Score), dash(string(a.Kind)), dash(a.Authority), why)
+		Changes(t, a.Changes)
+		if a.Action == interpret.ActionRemove || a.Action == interpret.ActionDecommission {
+			t.Note("removed " + Text(join(a.Resources)))
+		}
+		if a.Backup != "" {
+			t.Note("what was there is kept as backup " + Text(a.Backup))
+		}
+		for l := range strings.Lines(a.Diff) {
+			t.Note(strings.TrimSuffix(l, "\n"))
+		}
+	}
+	_ = t.Write(out) // into a buffer
+}
+
+// Receipts writes one line for each receipt.
+func Receipts(w io.Writer, all []interpret.Receipt) error {
+	t := NewTable("TIME", "VERB", "RESULT", "RECEIPT", "BY", "WHAT")
+	for _, r := range all {
+		at := "-"
+		if !r.Finished.IsZero() {
+			at = r.Finished.UTC().Format("2006-01-02T15:04:05Z")
+		}
+		t.Row(at, dash(string(r.Verb)), string(r.Result), Text(r.ID), dash(r.Actor), what(r))
+	}
+	return t.Write(w)
+}
+
+// what says in one line what came of it.
+func what(r interpret.Receipt) string {
+	var parts []string
+	if why := because(r.Code, r.Message); why != "" {
+		parts = append(parts, why)
+	}
+	n := map[interpret.Outcome]int{}
+	var order []interpret.Outcome
+	for _, a := range r.Actions {
+		if n[a.Outcome]++; n[a.Outcome] == 1 {
+			order = append(order, a.Outcome)
+		}
+	}
+	slices.Sort(order)
+	for _, o := range order {
+		parts = append(parts, fmt.Sprintf("%d %s", n[o], o))
+	}
+	if r.Plan != nil {
+		parts = append(parts, counted(*r.Plan))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func because(code interpret.Code, message string) string {
+	first, _, _ := strings.Cut(message, "\n")
+	switch {
+	case code == "":
+		return Text(first)
+	case message == "":
+		return Text(string(code))
+	}
+	return Text(string(code)) + ": " + Text(first)
+}
+
+func change(c interpret.Change) string {
+	return Text(c.Field) + ": " + value(c.Have) + " → " + value(c.Want)
+}
+
+// Changes adds every field that differs below the last row of t.
+func Changes(t *Table, changes []interpret.Change) {
+	for _, c := range changes {
+		t.Note(change(c))
+	}
+}
+
+// RollbackCheck writes whether everything is there that rollbacks would need.
+func RollbackCheck(w io.Writer, found []interpret.ReceiptAction) error {
+	if len(found) == 0 {
+		_, err := fmt.Fprintln(w, "no manifest rolls back: none says onFailure: rollBack")
+		return err
+	}
+	t := NewTable("ROLLBACK", "SCORE", "KIND", "REASON")
+	bad := 0
+	for _, a := range found {
+		state, why := "possible", ""
+		if a.Outcome == interpret.Failed {
+			state, why = "impossible", because(a.Code, a.Message)
+			bad++
+		}
+		t.Row(state, who(a.Manifest, a.Score), dash(string(a.Kind)), why)
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	text := "every rollback that is declared could be done"
+	if bad > 0 {
+		text = "not every rollback that is declared could be done: " + Plural(bad, "thing") + " missing"
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}
+
+// who names a score as operations do.
+func who(manifest string, id score.ID) string {
+	switch {
+	case manifest == "":
+		return Text(string(id))
+	case id == "":
+		return Text(manifest)
+	}
+	return Text(manifest + "/" + string(id))
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return Text(s)
+}
+
+func join[T ~string](list []T) string {
+	s := make([]string, len(list))
+	for i, v := range list {
+		s[i] = string(v)
+	}
+	return strings.Join(s, ", ")
+}
+
+// good gives "1 score is as it should be" or "2 scores are as they should be".
+func good(n int, what string) string {
+	if n == 1 {
+		return Plural(n, what) + " is as it should be"
+	}
+	return Plural(n, what) + " are as they should be"
+}
