@@ -263,6 +263,7 @@ func failed(q *Question, got interpret.Decision) *invariant {
 // Every combination there is keeps every invariant: requirements 3.3; S13–S20, S25, S37,
 // S38, G10, G11, G27, G28, X78, X104.
 func TestEveryCombination(t *testing.T) {
+	t.Parallel()
 	asked := make([]int, len(invariants))
 	decisions := map[interpret.Decision]int{}
 	q := new(Question)
@@ -272,7 +273,7 @@ func TestEveryCombination(t *testing.T) {
 		if why := broken(rules, q, a); why != "" {
 			t.Fatalf("%s: %+v: %+v", why, *q, a)
 		}
-		if n/every%101 != 0 {
+		if every == 1 && n%101 != 0 {
 			continue
 		}
 		decisions[a.Decision]++
@@ -364,6 +365,7 @@ func loosened[T comparable](word *T, to T, applies func() bool) bool {
 // Every word there is counts as one of the words that are enumerated: what nobody knows
 // as the worst.
 func TestWords(t *testing.T) {
+	t.Parallel()
 	type swap struct {
 		name string
 		do   func(q *Question) bool // reports whether the question is another one now

@@ -124,6 +124,7 @@ const lastRule = "a cause that is not known is refused before: that it is asked 
 // What is decided must break an invariant: the golden file says that something is
 // different, not that it is wrong. What is only said is compared with the golden file.
 func TestAnyMutantIsCaught(t *testing.T) {
+	t.Parallel()
 	questions, by := sample()
 	q := new(Question)
 	said := decisions(rules)
