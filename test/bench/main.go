@@ -27,6 +27,7 @@ type bench struct {
 
 var benches = []bench{
 	{"files", files},
+	{"drift", drift},
 	{"size", sizes},
 	{"publish", publish},
 	{"idle", idle},
@@ -45,7 +46,11 @@ func main() {
 	step := flag.String("step", "", "internal: do one step of a bench in this process")
 	flag.Parse()
 	if *step != "" {
-		if err := runStep(*step, flag.Arg(0), flag.Arg(1)); err != nil {
+		run := runStep
+		if *step == "keep" {
+			run = func(_, dir, n string) error { return keep(dir, n) }
+		}
+		if err := run(*step, flag.Arg(0), flag.Arg(1)); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}
