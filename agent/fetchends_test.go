@@ -173,7 +173,7 @@ func TestFetchesAreBounded(t *testing.T) {
 		var mu sync.Mutex
 		now, most := 0, 0
 		r.dev.Before(func(ctx context.Context, c memory.Call) error {
-			if c.Resource == "image:localhost/bad:1" {
+			if c.Resource == "image:localhost/wrong:1" {
 				panic("out of luck")
 			}
 			if c.Op == memory.OpEnsureImage {
@@ -189,13 +189,13 @@ func TestFetchesAreBounded(t *testing.T) {
 			return ctx.Err()
 		})
 		_, f, h, stop := r.running()
-		scores := []score.Score{runs("bad", "bad:1"), runs("c", "c:1")}
+		scores := []score.Score{runs("wrong", "wrong:1"), runs("con", "con:1")}
 		offer(t, h, intent(1, manifest("m", scores...)))
 		later(time.Minute)
-		if st := f.last(); outcomes(st) != "m/bad=failed/panic m/c=pending/prefetch " {
+		if st := f.last(); outcomes(st) != "m/con=pending/prefetch m/wrong=failed/panic " {
 			t.Errorf("got %s", outcomes(st))
 		}
-		for _, n := range strings.Fields("d e f g h i j") {
+		for _, n := range strings.Fields("dx ex fx gx hx ix jx") {
 			scores = append(scores, runs(score.ID(n), n+":1"))
 		}
 		offer(t, h, intent(2, manifest("m", scores...)))

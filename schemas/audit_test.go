@@ -255,7 +255,7 @@ func TestThreeWays(t *testing.T) {
 		{`,"env":{"A":null}`, nil, true},
 	}
 	for _, tt := range tests {
-		m, ds := schemas.Validate("a.json", []byte(manifestOf("container", `{"name":"a","image":"a.b/c:1"`+tt.env+`}`)))
+		m, ds := schemas.Validate("a.json", []byte(manifestOf("container", `{"name":"x","image":"a.b/c:1"`+tt.env+`}`)))
 		if bad := schemas.Errors(ds) > 0; bad != tt.bad {
 			t.Errorf("%s: %v", tt.env, ds)
 		}

@@ -101,7 +101,8 @@ func TestSpecProblems(t *testing.T) { // H50, H68, cases 1, 53, 61, 66, 67, 73, 
 		{unit("continuo-agent.service"), []string{`/unit: continuo-agent.service is the agent itself`}},
 		{score.Service{Unit: "a.service"}, []string{`: the score asks for nothing: give unitFile, enabled or state`}},
 		{score.Service{Unit: "a.service", State: "runing"}, []string{`/state: unknown state "runing", did you mean "running"?`}},
-		{score.Container{Name: "a", Image: "example.org/a:1", Restart: "allways"}, []string{`/restart: unknown restart "allways", did you mean "always"?`}},
+		{score.Container{Name: "db", Image: "example.org/db:1"}, []string{`/name: name "db" has hexadecimal digits only: podman would take it for the beginning of the id of another container, and replace that; add another character, such as "db-1"`}},
+		{score.Container{Name: "x", Image: "example.org/a:1", Restart: "allways"}, []string{`/restart: unknown restart "allways", did you mean "always"?`}},
 		{score.Service{Unit: "a.service", Enabled: new(false), RestartOn: []score.ID{"x"}}, []string{`/restartOn: restartOn goes with state running`}},
 		{unitFile("ExecStart=/bin/true\n"), []string{`/unitFile: unitFile has no section such as [Service]`}},
 		{unitFile("[Service]\r\nExecStart=/bin/true\r\n"), nil},
@@ -240,7 +241,7 @@ func TestManifestProblems(t *testing.T) { // X62, X96, cases 16, 124, 128
 			m.Spec.Scores = []score.Score{{ID: "c", Spec: web("web", "80:80")}, {ID: "u", Spec: score.Service{Unit: "web.service", State: score.Stopped}}}
 		}, []string{`/spec/scores/1: score "u" claims unit:web.service, which score "c" claims too`}},
 		{"same port", func(m *score.Manifest) {
-			m.Spec.Scores = []score.Score{{ID: "c", Spec: web("c", "8080:80")}, {ID: "d", Spec: web("d", "127.0.0.1:8080:81")}, {ID: "e", Spec: web("e", "8080:80/udp")}}
+			m.Spec.Scores = []score.Score{{ID: "c", Spec: web("x", "8080:80")}, {ID: "d", Spec: web("y", "127.0.0.1:8080:81")}, {ID: "e", Spec: web("z", "8080:80/udp")}}
 		}, []string{`/spec/scores/1: score "d" claims port:tcp/8080@127.0.0.1, which score "c" claims too`}},
 		{"host name twice", func(m *score.Manifest) {
 			m.Spec.Scores = []score.Score{{ID: "g", Spec: score.Hostname{Name: "g"}}, {ID: "h", Spec: score.Hostname{Name: "h"}}}

@@ -71,6 +71,9 @@ func (c Container) Claims() []Resource {
 	return out
 }
 
+// hexRE matches what podman takes for the beginning of an id.
+var hexRE = regexp.MustCompile(`^[0-9a-f]+$`)
+
 // RestartTriggers is RestartOn.
 func (c Container) RestartTriggers() []ID { return c.RestartOn }
 
@@ -92,6 +95,9 @@ var (
 func (c Container) Check(r *Report) {
 	if !containerRE.MatchString(c.Name) {
 		r.At("name").Errorf("name %q must be lower-case letters, digits, '_', '.' and '-', at most 63", c.Name)
+	}
+	if hexRE.MatchString(c.Name) {
+		r.At("name").Errorf("name %q has hexadecimal digits only: podman would take it for the beginning of the id of another container, and replace that; add another character, such as %q", c.Name, c.Name+"-1")
 	}
 	if c.Name == "continuo-agent" {
 		r.At("name").Errorf("continuo-agent is the agent itself")

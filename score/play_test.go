@@ -68,7 +68,7 @@ func TestProbeProblems(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, at := range []string{"readiness", "liveness"} {
-			m := manifest(score.Score{ID: "a", Spec: score.Container{Name: "a", Image: "a.b/c:1"}, Health: &score.Health{Readiness: &tt.in}})
+			m := manifest(score.Score{ID: "a", Spec: score.Container{Name: "x", Image: "a.b/c:1"}, Health: &score.Health{Readiness: &tt.in}})
 			if at == "liveness" {
 				m.Spec.Scores[0].Health = &score.Health{Liveness: &tt.in}
 			}

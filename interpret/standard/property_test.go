@@ -30,7 +30,7 @@ var wishes = map[score.Kind]func(*rand.Rand) score.Spec{
 	},
 	score.KindContainer: func(r *rand.Rand) score.Spec {
 		c := score.Container{
-			Name: fmt.Sprintf("c%d", r.IntN(3)), Image: pick(r, "a.b/c:1", "a.b/c:2"),
+			Name: fmt.Sprintf("con%d", r.IntN(3)), Image: pick(r, "a.b/c:1", "a.b/c:2"),
 			Restart: pick(r, "", score.RestartNever, score.RestartFailure, score.RestartAlways), Env: map[string]string{},
 		}
 		for _, k := range []string{"A", "B", "C"}[:r.IntN(4)] {
