@@ -40,7 +40,9 @@ type Mark string
 // Events tells about changes.
 type Events interface {
 	// Watch calls changed, from one goroutine at a time, whenever one of the resources
-	// may have changed, until ctx ends. It may call too often, and it may miss. Watch
-	// returns when ctx ends or when it cannot watch any more; the caller calls it again.
+	// may have changed, until ctx ends. It may call too often, and it may miss. The empty
+	// resource stands for all of them: it comes as soon as changes are seen, because what
+	// happened before was missed, and may come again. Watch returns when ctx ends or when it
+	// cannot watch any more; the caller calls it again.
 	Watch(ctx context.Context, resources []Resource, changed func(Resource)) error
 }

@@ -84,6 +84,28 @@ var eventTests = []test[EventBench]{
 			return b.Hands.Put(p, "back", 0o644)
 		})
 	}},
+	{"says when it begins to see", func(t *testing.T, b EventBench) {
+		p := b.path("begin/f")
+		b.write(t, topology.FileWrite{Path: p, Content: []byte("x"), Mode: 0o644})
+		r := topology.Resource("file:" + p)
+		seen := b.watch(t, r)
+		arrives := func(want topology.Resource) {
+			t.Helper()
+			for deadline := time.After(patience); ; {
+				select {
+				case got := <-seen:
+					if got == want {
+						return
+					}
+				case <-deadline:
+					t.Fatalf("nobody told of %q", want)
+				}
+			}
+		}
+		arrives("")
+		hands(t, b.Hands.Put(p, "edited", 0o644)) // once
+		arrives(r)
+	}},
 	{"directory that is made later", func(t *testing.T, b EventBench) {
 		p := b.path("later/f")
 		seen := b.watch(t, topology.Resource("file:"+p))

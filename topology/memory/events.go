@@ -22,6 +22,7 @@ func (e events) Watch(ctx context.Context, resources []topology.Resource, change
 	w := &watcher{want: slices.Clone(resources), wake: make(chan struct{}, 1)}
 	e.d.hands(func() { e.d.watchers[w] = true })
 	defer e.d.hands(func() { delete(e.d.watchers, w) })
+	changed("")
 	for {
 		select {
 		case <-ctx.Done():

@@ -3,6 +3,7 @@ package pi
 import (
 	"context"
 	"errors"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -53,7 +54,7 @@ func (e *events) Watch(ctx context.Context, resources []topology.Resource, chang
 	}()
 	again := time.NewTimer(0)
 	defer again.Stop()
-	wait, missed := busAgainMin, false
+	wait, established := busAgainMin, false
 	for {
 		var signals <-chan struct{}
 		if heard != nil {
@@ -76,23 +77,25 @@ func (e *events) Watch(ctx context.Context, resources []topology.Resource, chang
 			}
 			w.all(w.files, changed)
 		case <-again.C:
-			if len(w.keys) == 0 || e.bus.below {
-				continue
+			if len(w.keys) > 0 && !e.bus.below {
+				if heard, stop = e.listen(ctx, w); heard != nil {
+					wait = busAgainMin
+				} else {
+					again.Reset(wait)
+					wait = min(2*wait, busAgainMax)
+				}
 			}
-			if heard, stop = e.listen(ctx, w); heard == nil {
-				missed = true
-				again.Reset(wait)
-				wait = min(2*wait, busAgainMax)
-				continue
-			}
-			if missed { // what happened meanwhile is not known
+			switch {
+			case !established:
+				established = true
+				changed("")
+			case heard != nil: // what happened meanwhile is not known
 				w.all(w.keys, changed)
 			}
-			wait, missed = busAgainMin, false
 		case _, ok := <-signals:
 			if !ok {
 				stop()
-				heard, stop, missed = nil, nil, true
+				heard, stop = nil, nil
 				again.Reset(wait)
 				continue
 			}
@@ -166,8 +169,14 @@ func (w watch) add(r topology.Resource) {
 // cover watches the directory of p, or the nearest one above it that is there. It
 // watches directories because files get replaced.
 func (w watch) cover(p string) error {
-	for dir := path.Dir(p); ; dir = path.Dir(dir) {
+	below, dir := "", path.Dir(p)
+	for tries := 0; ; below, dir = dir, path.Dir(dir) {
 		err := w.notify.Add(filepath.Join(w.root, dir))
+		for err == nil && below != "" && tries < 3 && w.there(below) { // made just before: nobody will tell of it
+			tries++
+			below, dir = "", path.Dir(p)
+			err = w.notify.Add(filepath.Join(w.root, dir))
+		}
 		if err == nil || dir == "/" {
 			if errors.Is(err, fsnotify.ErrClosed) {
 				return topology.Faultf(topology.CodeUnavailable, "the watch of the files ended")
@@ -178,6 +187,11 @@ func (w watch) cover(p string) error {
 			return topology.Faultf(f.Code, "cannot watch %s: %v; fs.inotify.max_user_watches is too low", dir, err)
 		}
 	}
+}
+
+func (w watch) there(p string) bool {
+	_, err := os.Lstat(filepath.Join(w.root, p))
+	return err == nil
 }
 
 // file tells about an event in a watched directory.
