@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -101,7 +102,9 @@ func Fold(s DeviceState) (v Verdict, reason string) {
 	case interpret.StateConverged:
 		return Converged, ""
 	case interpret.StateConverging:
-		return Converging, first(st, interpret.Waiting)
+		return Converging, cmp.Or(unready(st), first(st, interpret.Waiting))
+	case interpret.StateRolledBack:
+		return Failed, first(st, interpret.RolledBack)
 	case interpret.StatePending:
 		return Pending, first(st, interpret.Pending)
 	case interpret.StateDrifted:
@@ -120,6 +123,18 @@ func problem(st *interpret.DeviceStatus, codes ...interpret.Code) (interpret.Pro
 		return interpret.Problem{}, false
 	}
 	return st.Problems[i], true
+}
+
+// unready is what the first score says that holds and is not up yet.
+func unready(st *interpret.DeviceStatus) string {
+	for _, m := range st.Manifests {
+		for _, s := range m.Scores {
+			if s.Outcome.Converged() && !s.Conditions.Good() {
+				return fmt.Sprintf("%s/%s is not up yet: %s", m.Name, s.ID, cmp.Or(s.Message, string(s.Code), "it does not say why"))
+			}
+		}
+	}
+	return ""
 }
 
 // first is what the first score with one of the outcomes says.

@@ -40,6 +40,14 @@ func TestFold(t *testing.T) { // H12, cases 118, 132, 134
 		{"published, not accepted yet", 4, at(3, interpret.StateConverged), fleet.Live, fleet.Converging, "generation 3, and 4"},
 		{"a pass is under way", 3, at(3, interpret.StateConverged, func(st *interpret.DeviceStatus) { st.Phase = interpret.PhaseRunning }), fleet.Live, fleet.Converging, "under way"},
 		{"waiting", 3, at(3, interpret.StateConverging, says(interpret.Waiting, "for x")), fleet.Live, fleet.Converging, "m/s is waiting: for x"},
+		{"not up yet", 3, at(3, interpret.StateConverging, func(st *interpret.DeviceStatus) {
+			no := false
+			st.Manifests = []interpret.ManifestStatus{{Name: "m", Scores: []interpret.ScoreStatus{
+				{ID: "a", Outcome: interpret.Waiting, Message: "for s"},
+				{ID: "s", Outcome: interpret.Changed, Message: "port 80 is closed", Conditions: interpret.Conditions{Healthy: &no}},
+			}}}
+		}), fleet.Live, fleet.Converging, "m/s is not up yet: port 80 is closed"},
+		{"rolled back", 3, at(3, interpret.StateRolledBack, says(interpret.RolledBack, "generation 2 is in force")), fleet.Live, fleet.Failed, "m/s is rolled_back: generation 2 is in force"},
 		{"pending", 3, at(3, interpret.StatePending, says(interpret.Pending, "approval")), fleet.Live, fleet.Pending, "approval"},
 		{"drifted", 3, at(3, interpret.StateDrifted, says(interpret.Drifted, "mode")), fleet.Live, fleet.Drifted, "mode"},
 		{"unsupported", 3, at(3, interpret.StateUnsupported, says(interpret.Unsupported, "no podman")), fleet.Live, fleet.Unsupported, "no podman"},
