@@ -54,7 +54,8 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 	main, rest := p.orphans()
 	st.FoldDevice()
 	whole := st.State == interpret.StateConverged || p.dry
-	if whole && !p.dry && !p.halted() && p.Uncertain && !p.blocked { // everything was observed, and its marks are in the books again
+	seen := whole || st.State == interpret.StateRolledBack          // which says that all is as the version before has it
+	if seen && !p.dry && !p.halted() && p.Uncertain && !p.blocked { // everything was observed, and its marks are in the books again
 		if err := p.Store.Repair(); err != nil {
 			return nil, err
 		}

@@ -103,6 +103,7 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	if len(about) > 0 && c == nil && !p.superseded && a.whole == p.plan && !a.Runner.Uncertain {
 		p.only = p.plan.concerned(about)
 	}
+	uncertain := a.Runner.Uncertain
 	over := make(chan struct{})
 	var st interpret.DeviceStatus
 	var err error
@@ -122,6 +123,9 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 		a.resolve(CodeRecovered)
 	}
 	a.Runner.keep(p.plan)
+	if uncertain && !a.Runner.Uncertain && len(st.Orphans) > 0 {
+		signal(a.wake) // now that the books are made again they may go
+	}
 	if p.only != nil && len(st.Orphans) > 0 && st.State == interpret.StateConverged && a.last.State != interpret.StateConverged {
 		signal(a.wake) // only a full pass collects
 	}
