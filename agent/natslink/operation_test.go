@@ -141,12 +141,14 @@ func TestOperationArrives(t *testing.T) {
 		name   string
 		on     trigger
 		before bool // it is published before the device connects
+		says   uint64
 	}{
-		{"push", onPush, false},
-		{"connect", onConnect, true},
-		{"heartbeat", onHeartbeat, true},
-		{"poll", onPoll, false},
-		{"all", allTriggers, true},
+		{"push", onPush, false, 7},
+		{"connect", onConnect, true, 7},
+		{"heartbeat", onHeartbeat, true, 7},
+		{"heartbeat that does not say which", onHeartbeat, true, 0},
+		{"poll", onPoll, false, 7},
+		{"all", allTriggers, true, 7},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -156,7 +158,7 @@ func TestOperationArrives(t *testing.T) {
 			if tt.on&onPoll != 0 {
 				o.tune.poll = 20 * time.Millisecond
 			}
-			r.answerWith(wire.ControlEnvelope{Approvals: 1, Operation: 7})
+			r.answerWith(wire.ControlEnvelope{Approvals: 1, Operation: tt.says})
 			op := operation("one")
 			frame := ask(t, op, 7, r.operator)
 			if tt.before {
@@ -225,6 +227,35 @@ func TestOperationIsOfferedAgain(t *testing.T) {
 			t.Errorf("problems %v", d.problems)
 		}
 	})
+}
+
+// What was pushed is not fetched because a heartbeat tells of it, and what was refused is not fetched again and again.
+func TestHeartbeatsFetchNothingInVain(t *testing.T) {
+	for name, trusted := range map[string]bool{"pushed": true, "refused": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			p := newProxy(t, r.srv.URL)
+			o := r.obeying()
+			o.Servers, o.tune.off = []string{p.url()}, onConnect
+			if !trusted {
+				o.ApprovalKeys = trust(t, wire.KindApproval, newSigner(t))
+			}
+			say := r.answerWith(wire.ControlEnvelope{})
+			l, d := r.runDoer(o)
+			r.online(l)
+			r.store(ask(t, operation("one"), 7, r.operator), 7)
+			if trusted {
+				d.took(t, "one")
+			} else {
+				d.has(t, "untrusted")
+			}
+			say <- wire.ControlEnvelope{Approvals: 1, Operation: 7}
+			r.beats(20)
+			if n := p.count("get.a."); trusted && n > 0 || n > 1 {
+				t.Errorf("%d fetches", n)
+			}
+		})
+	}
 }
 
 // A replica that is behind is asked again until it has what was announced, also when what it has is of no use any more.

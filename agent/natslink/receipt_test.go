@@ -108,6 +108,17 @@ func TestReceiptIsStoredOnce(t *testing.T) {
 	if n := s.CachedInfo().State.Msgs; n != 2 {
 		t.Errorf("%d messages are stored", n)
 	}
+	large := receipt
+	large.ID = "large"
+	for range 400 {
+		large.Actions = append(large.Actions, interpret.ReceiptAction{Manifest: "m", Score: "s", Outcome: interpret.Changed, Message: strings.Repeat("m", 300)})
+	}
+	if err := l.Send(t.Context(), large); err != nil {
+		t.Errorf("a large one: %v", err)
+	}
+	if got := r.receipts(3)[2]; got.ID != "large" || len(got.Actions) == 0 || len(got.Actions)+got.Truncated != 400 {
+		t.Errorf("the large one has %d actions, and %d are left out", len(got.Actions), got.Truncated)
+	}
 	receipt.ID = "../one"
 	if err := l.Send(t.Context(), receipt); err == nil || !strings.HasPrefix(err.Error(), "cannot send a receipt") {
 		t.Errorf("got %v", err)
