@@ -50,8 +50,9 @@ type Agent struct {
 	force    *plan                  // in force: what it needs was fetched, or tried to
 	last     interpret.DeviceStatus // what came of the last pass
 	versions versions
-	whole    *plan // every score of it was played at least once
-	unkept   bool  // the last pass could not keep the books
+	whole    *plan                      // every score of it was played at least once
+	ours     map[topology.Resource]bool // changed by the last pass that changed anything, and not heard of yet
+	unkept   bool                       // the last pass could not keep the books
 
 	mu        sync.Mutex
 	plan      *plan // of the last accepted intent
@@ -60,6 +61,7 @@ type Agent struct {
 	orders    []order                    // operations that were accepted and not done yet
 	receipts  []interpret.Receipt        // to be sent
 	dirty     map[topology.Resource]bool // events since the last pass
+	unwatched chan struct{}              // closed when what is played is watched; nil: it is, or nobody waits
 	problems  []interpret.Problem
 	recovered time.Time              // when a loss was found last
 	status    interpret.DeviceStatus // as it is reported
@@ -131,8 +133,9 @@ func (a *Agent) Run(ctx context.Context) {
 	a.loop(ctx)
 }
 
-// How long events are gathered before a pass. Events that lead to nothing make it
-// longer, so that noise costs little.
+// How long events are gathered before a pass. At first they are not: a pass is over what
+// they are about alone, and what comes meanwhile is gathered by itself. Events that lead to
+// nothing make it longer, so that noise costs little.
 const (
 	shortGap = 2 * time.Millisecond
 	longGap  = 30 * time.Second
@@ -154,7 +157,7 @@ func (a *Agent) loop(ctx context.Context) {
 	}
 	quiet := time.NewTimer(quietAfter)
 	defer quiet.Stop()
-	gap, gather, lastEvent := shortGap, (<-chan time.Time)(nil), time.Time{}
+	gap, gather, lastEvent := time.Duration(0), (<-chan time.Time)(nil), time.Time{}
 	for {
 		events := false
 		var about []topology.Resource
@@ -168,16 +171,24 @@ func (a *Agent) loop(ctx context.Context) {
 			debug.FreeOSMemory()
 			continue
 		case <-a.events:
-			if gather == nil {
-				if time.Since(lastEvent) > 2*longGap {
-					gap = shortGap
-				}
-				lastEvent, gather = time.Now(), time.After(gap)
+			if gather != nil {
+				continue
 			}
-			continue
+			if time.Since(lastEvent) > 2*longGap {
+				gap = 0
+			}
+			if lastEvent = time.Now(); gap > 0 {
+				gather = time.After(gap)
+				continue
+			}
+			if about, events = a.takeDirty(); !events {
+				continue // the pass before had them
+			}
 		case <-gather:
-			gather, events = nil, true
-			about = a.takeDirty()
+			gather = nil
+			if about, events = a.takeDirty(); !events {
+				continue
+			}
 		case <-a.wake:
 		case <-relist.C:
 		case <-retry.C:
@@ -186,10 +197,10 @@ func (a *Agent) loop(ctx context.Context) {
 		changed := a.pass(ctx, about)
 		switch {
 		case changed:
-			gap = shortGap
+			gap = 0
 			quiet.Reset(quietAfter)
-		case events:
-			gap = min(2*gap, longGap)
+		case events && !a.echo(about):
+			gap = min(max(2*gap, shortGap), longGap)
 		}
 		if len(about) == 0 {
 			relist.Reset(a.jitter())
@@ -216,8 +227,8 @@ func (a *Agent) dueResources() (about []topology.Resource) {
 	a.mu.Lock()
 	pl := a.played
 	a.mu.Unlock()
-	due := a.Runner.pace.due()
-	if pl == nil || len(due) == 0 {
+	due, all := a.Runner.pace.due()
+	if pl == nil || all {
 		return nil
 	}
 	for _, it := range pl.items() {

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"cmp"
+	"context"
 	"sync"
 	"time"
 
@@ -10,35 +12,38 @@ import (
 // groups are the locks that scores name: of one group, one at a time is played.
 type groups struct {
 	mu    sync.Mutex
-	locks map[string]*sync.Mutex
+	locks map[string]chan struct{}
 }
 
 // lock waits until no other score of the group of it is being played, and returns how to let
-// the next one go.
-func (g *groups) lock(it *item) (unlock func()) {
-	if it.score.Engine == nil || it.score.Engine.Group == "" {
+// the next one go; nil if ctx or halt ended first.
+func (g *groups) lock(ctx context.Context, it *item, halt <-chan struct{}) (unlock func()) {
+	name := it.engine().Group
+	if name == "" {
 		return func() {}
 	}
 	g.mu.Lock()
 	if g.locks == nil {
-		g.locks = map[string]*sync.Mutex{}
+		g.locks = map[string]chan struct{}{}
 	}
-	l := g.locks[it.score.Engine.Group]
+	l := g.locks[name]
 	if l == nil {
-		l = &sync.Mutex{}
-		g.locks[it.score.Engine.Group] = l
+		l = make(chan struct{}, 1)
+		g.locks[name] = l
 	}
 	g.mu.Unlock()
-	l.Lock()
-	return l.Unlock
+	select {
+	case l <- struct{}{}:
+		return func() { <-l }
+	case <-halt:
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // timeout bounds one try.
 func (it *item) timeout() time.Duration {
-	if e := it.score.Engine; e != nil && e.Timeout > 0 {
-		return time.Duration(e.Timeout)
-	}
-	return scoreTimeout
+	return cmp.Or(time.Duration(it.engine().Timeout), scoreTimeout)
 }
 
 // engine is how a score is to be played; the zero value if it says nothing.

@@ -35,22 +35,28 @@ func (p *pace) look(mark topology.Mark, at time.Time) {
 	p.polls[mark] = at
 }
 
-// due are the scores that may be tried again, or are to be looked at again.
-func (p *pace) due() (marks []topology.Mark) {
+// due are the scores that may be tried again, or are to be looked at again. All tells that
+// everything is. What is due is asked for once.
+func (p *pace) due() (marks []topology.Mark, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
+	if !p.opens.IsZero() && !p.opens.After(now) {
+		p.opens, all = time.Time{}, true
+	}
 	for m, h := range p.past {
 		if h.awaiting && !h.next.After(now) {
+			h.awaiting = false
 			marks = append(marks, m)
 		}
 	}
 	for m, at := range p.polls {
 		if !at.After(now) {
+			delete(p.polls, m)
 			marks = append(marks, m)
 		}
 	}
-	return marks
+	return marks, all
 }
 
 // spend takes one change from what the limit of a score allows, or says when it will allow one.
@@ -76,7 +82,7 @@ func (p *pace) spend(mark topology.Mark, l *score.Limit) (again time.Time, ok bo
 func (p *pace) reopens(at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !at.IsZero() && (p.opens.IsZero() || at.Before(p.opens) || p.opens.Before(time.Now())) {
+	if !at.IsZero() && (p.opens.IsZero() || at.Before(p.opens)) {
 		p.opens = at
 	}
 }
@@ -92,7 +98,6 @@ type past struct {
 	changed  time.Time             // when the last of them was made
 	next     time.Time             // no try before it
 	gaveUp   bool                  // no try at all until the wish is another
-	changes  []time.Time           // those that count for the limit of the score
 	awaiting bool                  // a pass is due at next
 }
 
@@ -168,12 +173,12 @@ func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e
 		h = &past{wish: wish}
 	}
 	now := time.Now()
-	h.awaiting = e == held
+	h.awaiting = e == held && !h.gaveUp
 	switch {
 	case e == held, e == fetching:
 	case st.Outcome == interpret.Failed, e == tried && !st.Outcome.Converged():
 		h.failed++
-		h.last, h.next, h.awaiting = st, now.Add(pause(h.failed, time.Duration(en.Delay))), true
+		h.last, h.next = st, now.Add(pause(h.failed, time.Duration(en.Delay)))
 		h.gaveUp = en.Retries != nil && h.failed > *en.Retries
 		h.awaiting = !h.gaveUp
 	case st.Outcome == interpret.Changed && st.Cause == interpret.CauseDrift:
@@ -220,9 +225,7 @@ func (p *pace) unfulfilled(mark topology.Mark, digest string) bool {
 func (p *pace) next() (at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.opens.After(time.Now()) {
-		at = p.opens
-	}
+	at = p.opens
 	for _, poll := range p.polls {
 		if at.IsZero() || poll.Before(at) {
 			at = poll

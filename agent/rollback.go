@@ -129,7 +129,9 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 			notes[noteTrial+name] = ""
 		case !over:
 			notes[noteTrial+name] = digest + " " + since
-			a.Runner.pace.reopens(deadlineOf(since, a.Runner.policy(m)))
+			if end := deadlineOf(since, a.Runner.policy(m)); end.After(time.Now()) {
+				a.Runner.pace.reopens(end)
+			}
 		default:
 			bad.Digest, bad.Since = digest, now()
 			good, ok := a.Runner.good(name)

@@ -59,8 +59,8 @@ type pass struct {
 	fetcher    *fetcher // fetches in the background; nil: the pass does it first
 	superseded bool     // what a newer intent needs is being fetched
 
-	only    []*item            // play these alone: the others are as they were; nil: all
-	carried []interpret.Orphan // what a pass over a part says is left
+	only []*item                // play these alone: the others are as they were; nil: all
+	last interpret.DeviceStatus // what the pass before said, and a pass over a part says of the rest
 
 	played   []*item // those of the pass
 	begun    time.Time
@@ -83,7 +83,7 @@ func (p *pass) run(ctx context.Context) (interpret.DeviceStatus, error) {
 	st := p.status()
 	switch {
 	case p.only != nil:
-		st.Orphans = p.carried
+		st.Orphans = p.last.Orphans
 	case err == nil:
 		st.Orphans, err = p.collect(ctx, st)
 	}
@@ -218,10 +218,13 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 			return p.waits(ctx, wish, need), nil
 		}
 	}
-	if p.halted() {
+	unlock := p.groups.lock(ctx, it, p.halt)
+	if unlock != nil {
+		defer unlock()
+	}
+	if unlock == nil || p.halted() {
 		return interpret.ScoreStatus{Outcome: interpret.Waiting, Message: "a newer intent or a stop came first"}, nil
 	}
-	defer p.groups.lock(it)()
 	ctx, cancel := context.WithTimeout(ctx, it.timeout())
 	defer cancel()
 	if wish.Restart == nil && p.hangs(it) {
