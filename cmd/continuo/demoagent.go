@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/health"
 	"github.com/continuo-fleet/continuo/agent/natslink"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
@@ -95,8 +96,12 @@ func (a *demoAgent) start(ctx context.Context) error {
 		return err
 	}
 	who := interpret.Agent{Version: cli.ThisBuild().Version, BootID: "demo", Instance: fmt.Sprintf("%s-%d", id, time.Now().UnixNano())}
+	approvals, err := fleet.ApprovalKeys(a.config.Operator)
+	if err != nil {
+		return err
+	}
 	link, err := natslink.New(natslink.Options{
-		Servers: a.config.Servers, Device: id, Seed: []byte(a.config.Seed), Keys: documents, ControlKeys: control,
+		Servers: a.config.Servers, Device: id, Seed: []byte(a.config.Seed), Keys: documents, ControlKeys: control, ApprovalKeys: approvals,
 		Version: who.Version, BootID: who.BootID, Instance: who.Instance, Clock: time.Now,
 	})
 	if err != nil {
@@ -108,7 +113,10 @@ func (a *demoAgent) start(ctx context.Context) error {
 	}
 	a.ready = make(chan struct{})
 	ag := agent.New(agent.Config{
-		Runner:    &agent.Runner{Table: standard.Bind(a.dev), Store: books, Files: a.dev.Files()},
+		Runner: &agent.Runner{
+			Table: standard.Bind(a.dev), Store: books, Files: a.dev.Files(),
+			Eyes: &health.Eyes{Probes: a.dev.Probes(), Services: a.dev.Services(), Containers: a.dev.Containers()},
+		},
 		Recovered: rec, Open: natslink.Opener(id, documents), Link: link, Events: a.dev.Events(),
 		Supervisor: &whenReady{ready: a.ready}, Device: id.ID, Identity: who, Log: a.log,
 	})

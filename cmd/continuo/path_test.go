@@ -85,7 +85,7 @@ func TestPublishAndStatus(t *testing.T) {
 	// and found nothing to change: all of that is right.
 	text := regexp.MustCompile(`reported \S+Z`).ReplaceAllString(all.String(), "alive")
 	text = regexp.MustCompile(`  +`).ReplaceAllString(text, "  ")
-	text = regexp.MustCompile(`conf  file  (changed  intent\n  present: false → true|unchanged)`).ReplaceAllString(text, "conf  file  changed or unchanged")
+	text = regexp.MustCompile(`conf  file  (changed  standing:converge  intent\n  present: false → true|unchanged  standing:converge)`).ReplaceAllString(text, "conf  file  changed or unchanged")
 	golden.Check(t, "publish.txt", text)
 
 	var o struct {

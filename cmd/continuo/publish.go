@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
 	"github.com/continuo-fleet/continuo/fleet"
@@ -63,7 +64,7 @@ ends with 1 if anything would. FILE is YAML or JSON; - is standard input.`,
 				return halfPublished(cmd, done, format, err)
 			}
 			if p.wait && confirm {
-				return waitPublished(ctx, cmd, f, done, p, format)
+				return waitPublished(ctx, cmd, f, manifests, done, p, format)
 			}
 			planned, err := withRemovals(ctx, f, manifests, done)
 			if err != nil {
@@ -77,26 +78,19 @@ ends with 1 if anything would. FILE is YAML or JSON; - is standard input.`,
 	fl.StringVar(&key, "key", "", "file with the seed of the operator key (default DATA/keys/operator.nk)")
 	fl.StringVar(&site, "site", "", "site of the devices (default main)")
 	fl.BoolVar(&confirm, "confirm", false, "publish; without it the changes are only shown")
-	p.flags(fl, "wait until the devices have converged, or say that they cannot")
+	p.flags(fl, "wait until the devices are what they should be and everything is ready, or say that they cannot")
 	format.Flag(fl)
 	return cmd
 }
 
-// A publication is what is published for one device, and what the device will take away
-// because of it.
+// A publication is what is published for one device, and what becomes of what is
+// no longer named.
 type publication struct {
 	fleet.Publication
-	// Removes are the scores that the device has and that its manifests no longer name.
-	Removes []removal `json:"removes,omitempty"`
+	// Absent are the scores that the device has and that its manifests no longer name.
+	Absent []fate `json:"absent,omitempty"`
 
 	unheard bool // the device never reported and no heartbeat of it arrived
-}
-
-// A removal is a score that is no longer named.
-type removal struct {
-	Manifest string     `json:"manifest"`
-	Score    score.ID   `json:"score"`
-	Kind     score.Kind `json:"kind"`
 }
 
 // withRemovals compares what devices reported last with what is published for them.
@@ -120,15 +114,15 @@ func withRemovals(ctx context.Context, f *fleet.Fleet, manifests []score.Manifes
 		}
 		for _, m := range manifests {
 			if m.Spec.Target.Device == s.Device.ID {
-				out[i].Removes = append(out[i].Removes, removals(m, s)...)
+				out[i].Absent = append(out[i].Absent, unnamed(m, s)...)
 			}
 		}
 	}
 	return out, nil
 }
 
-// removals are the scores of m that the device has and that m does not name.
-func removals(m score.Manifest, s fleet.DeviceState) (out []removal) {
+// unnamed are the scores of m that the device has and that m does not name any more.
+func unnamed(m score.Manifest, s fleet.DeviceState) (out []fate) {
 	named := map[score.ID]bool{}
 	for _, sc := range m.Spec.Scores {
 		named[sc.ID] = true
@@ -139,7 +133,7 @@ func removals(m score.Manifest, s fleet.DeviceState) (out []removal) {
 		}
 		for _, sc := range had.Scores {
 			if !named[sc.ID] {
-				out = append(out, removal{had.Name, sc.ID, sc.Kind})
+				out = append(out, fate{Manifest: had.Name, Score: sc.ID, Kind: sc.Kind, OnAbsent: authority.Effective(nil, m.Spec.Policy, nil).OnAbsent})
 			}
 		}
 	}
@@ -195,9 +189,9 @@ func publications(w io.Writer, done []publication) error {
 	for _, p := range done {
 		for _, m := range p.Manifests {
 			t.Row(name(p.Device), fmt.Sprint(p.Generation), show.Text(m.Name), string(m.Action))
-			for _, r := range p.Removes {
-				if r.Manifest == m.Name {
-					t.Note(fmt.Sprintf("no longer has %s (%s): the device removes it, unless another score claims the same", show.Text(string(r.Score)), show.Text(string(r.Kind))))
+			for _, a := range p.Absent {
+				if a.Manifest == m.Name {
+					t.Note("no longer has " + a.String() + ", unless another score claims the same")
 				}
 			}
 		}
@@ -205,11 +199,11 @@ func publications(w io.Writer, done []publication) error {
 	return t.Write(w)
 }
 
-// waitPublished waits until every device holds what was published for it.
-func waitPublished(ctx context.Context, cmd *cobra.Command, f *fleet.Fleet, done []fleet.Publication, patient patience, format show.Format) error {
+// waitPublished waits until every device is ready with what was published for it.
+func waitPublished(ctx context.Context, cmd *cobra.Command, f *fleet.Fleet, manifests []score.Manifest, done []fleet.Publication, patient patience, format show.Format) error {
 	var out overview
 	for _, p := range done {
-		s, err := f.Wait(ctx, p.Device, p.Generation)
+		s, err := waitSettled(ctx, f, p.Device, p.Generation, rollingBack(manifests))
 		if err != nil && ctx.Err() == nil {
 			return err
 		}

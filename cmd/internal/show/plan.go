@@ -20,15 +20,8 @@ func Plan(w io.Writer, p interpret.Plan) error {
 		fmt.Fprintf(out, "plan %s\n", Text(p.ID))
 		return out.Flush()
 	}
-	t := NewTable("ACTION", "SCORE", "KIND", "CAUSE", "EFFECT", "DECISION")
-	for _, a := range p.Actions {
-		t.Row(dash(string(a.Action)), who(a.Manifest, a.Score), dash(string(a.Kind)), dash(string(a.Cause)), dash(string(a.Effect)), decision(a))
-		Changes(t, a.Changes)
-		for _, n := range notes(a) {
-			t.Note(n)
-		}
-	}
-	_ = t.Write(out) // into a buffer
+	_ = Actions(out, p.Actions) // into a buffer
+
 	if p.Truncated > 0 {
 		fmt.Fprintf(out, "and %s that the document has no room for\n", Plural(p.Truncated, "more action"))
 	}
@@ -39,6 +32,19 @@ func Plan(w io.Writer, p interpret.Plan) error {
 	fmt.Fprintln(out)
 	fmt.Fprintf(out, "plan %s\n", Text(p.ID))
 	return out.Flush()
+}
+
+// Actions writes one line for each action of a plan, with what is to be known of it below.
+func Actions(w io.Writer, actions []interpret.PlannedAction) error {
+	t := NewTable("ACTION", "SCORE", "KIND", "CAUSE", "EFFECT", "DECISION")
+	for _, a := range actions {
+		t.Row(dash(string(a.Action)), who(a.Manifest, a.Score), dash(string(a.Kind)), dash(string(a.Cause)), dash(string(a.Effect)), decision(a))
+		Changes(t, a.Changes)
+		for _, n := range notes(a) {
+			t.Note(n)
+		}
+	}
+	return t.Write(w)
 }
 
 // notes are what is to be known of an action beside its fields.

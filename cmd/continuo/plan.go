@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/continuo-fleet/continuo/agent/authority"
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+	"github.com/continuo-fleet/continuo/cmd/internal/show"
+	"github.com/continuo-fleet/continuo/fleet"
+	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
+)
+
+func newPlan() *cobra.Command {
+	var a asking
+	cmd := &cobra.Command{
+		Use:   "plan DEVICE",
+		Short: "Ask a device what it would do now, and what of it is allowed",
+		Long: `plan asks a device to compare itself with what is published for it. The device answers with a
+plan: every action with its cause and effect, every field that differs, what would be restarted
+and removed, and what the policies say. Nothing is changed by it.
+
+DECISION says what happens to an action: apply (an authority covers it), pending (a plan has to
+be confirmed, or a signed approval given, or it is not the time), report (it is said, and stays),
+refuse. continuo install confirms a plan, continuo approve approves actions of it.
+
+Exit status: 0 nothing differs, 1 something does or the device did not answer, 2 wrong usage.`,
+		Args: oneDevice(0, 0, "one DEVICE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := theDevice(args)
+			if err != nil {
+				return err
+			}
+			signer, err := a.signing(a.key)
+			if err != nil {
+				return err
+			}
+			f, err := a.connect(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			ctx, cancel := context.WithTimeout(cmd.Context(), a.timeout)
+			defer cancel()
+			p, err := f.Plan(ctx, d, a.who(), fleet.OperateOptions{Signer: signer})
+			if errors.Is(err, context.DeadlineExceeded) {
+				return errors.New(a.silence(cmd.Context(), f, d))
+			}
+			if err != nil {
+				return err
+			}
+			done, err := a.format.Write(cmd.OutOrStdout(), p)
+			if !done {
+				err = show.Plan(cmd.OutOrStdout(), p)
+				if err == nil && slices.ContainsFunc(p.Actions, confirmable) {
+					fmt.Fprintf(cmd.ErrOrStderr(), "to confirm it: continuo install %s --plan %s --confirm\n", name(d), p.ID)
+				}
+				if err == nil && slices.ContainsFunc(p.Actions, signable) {
+					fmt.Fprintf(cmd.ErrOrStderr(), "to approve what waits for a signature: continuo approve %s --plan %s --confirm\n", name(d), p.ID)
+				}
+			}
+			if err == nil && p.Differs() {
+				err = cli.ErrDiffers
+			}
+			return err
+		},
+	}
+	a.flags(cmd)
+	return cmd
+}
+
+// confirmable tells whether an action waits for a plan to be confirmed.
+func confirmable(a interpret.PlannedAction) bool {
+	switch {
+	case a.Decision == interpret.DecidePending:
+		return a.Code == interpret.CodeConfirm || a.Code == interpret.CodeWindow
+	case a.Decision == interpret.DecideReport:
+		return a.Cause == interpret.CauseDrift && a.Code == interpret.CodePolicy
+	}
+	return a.Code == authority.CodeForeign && a.Cause != interpret.CauseAbsent && a.Cause != interpret.CauseExplicit
+}
+
+// signable tells whether an action waits for a signed approval.
+func signable(a interpret.PlannedAction) bool {
+	return a.Decision == interpret.DecidePending && (a.Code == interpret.CodeSignature || a.Code == authority.CodeBrake)
+}
+
+func newInstall() *cobra.Command {
+	var a asking
+	var plan string
+	cmd := &cobra.Command{
+		Use:   "install DEVICE --plan ID --confirm",
+		Short: "Let a device do exactly one plan",
+		Long: `install confirms a plan (continuo plan DEVICE): the device does exactly that, whatever its
+policies would wait for, and answers with a receipt. Foreign content is overwritten after a
+backup; data is never destroyed by it (continuo approve is for that). If anything is not as it was
+when the plan was made, the device does nothing and answers with the plan of now.
+Without --confirm it only shows what it would ask for, and ends with 0.`,
+		Args: oneDevice(0, 0, "one DEVICE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := theDevice(args)
+			if err != nil {
+				return err
+			}
+			if !isDigest(plan) {
+				return cli.Usagef("give --plan ID, the 64 digits that continuo plan %s ends with", name(d))
+			}
+			f, err := a.connect(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			op := a.operation(d, interpret.Operation{Verb: interpret.VerbInstall, Plan: plan})
+			if !a.confirm {
+				p, known, err := findPlan(cmd.Context(), f, d, plan)
+				if err != nil {
+					return err
+				}
+				what := preview{Operation: op}
+				if known {
+					what.Plan = &p
+				}
+				return a.preview(cmd, what, "do exactly the plan "+plan, func() error {
+					if !known {
+						_, err := fmt.Fprintln(cmd.OutOrStdout(), "the fleet knows no such plan of this device: it would be refused, unless the device happens to make the same one now")
+						return err
+					}
+					return show.Plan(cmd.OutOrStdout(), p)
+				})
+			}
+			r, err := a.ask(cmd.Context(), f, d, op)
+			if err != nil {
+				return err
+			}
+			return a.answer(cmd, r)
+		},
+	}
+	a.changing(cmd, "ask for it")
+	cmd.Flags().StringVar(&plan, "plan", "", "id of the plan, as continuo plan shows it (required)")
+	return cmd
+}
+
+// findPlan finds a plan that the device answered with.
+func findPlan(ctx context.Context, f *fleet.Fleet, d fleet.Device, id string) (interpret.Plan, bool, error) {
+	all, err := f.Receipts(ctx, d, 0)
+	if err != nil {
+		return interpret.Plan{}, false, err
+	}
+	for _, r := range all {
+		if r.Plan != nil && r.Plan.ID == id {
+			return *r.Plan, true, nil
+		}
+	}
+	return interpret.Plan{}, false, nil
+}
+
+func newApprove() *cobra.Command {
+	var a asking
+	var plan string
+	var actions []string
+	cmd := &cobra.Command{
+		Use:   "approve DEVICE --plan ID [--action MANIFEST/SCORE...] --confirm",
+		Short: "Sign that actions of a plan may happen, also those that cannot be undone",
+		Long: `approve signs that actions of a plan may happen: those that the policies let happen only with a
+signature, because they destroy data or remove more at once than a device does by itself. Each
+approval is for exactly one action on exactly those resources, as the plan names them; if the
+device finds anything else, it is refused. Without --action it is about every action of the plan
+that waits for a signature. Without --confirm it only shows what it would sign, and ends with 0.`,
+		Args: oneDevice(0, 0, "one DEVICE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := theDevice(args)
+			if err != nil {
+				return err
+			}
+			if !isDigest(plan) {
+				return cli.Usagef("give --plan ID, the 64 digits that continuo plan %s ends with", name(d))
+			}
+			f, err := a.connect(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			p, known, err := findPlan(cmd.Context(), f, d, plan)
+			if err != nil {
+				return err
+			}
+			if !known {
+				return fmt.Errorf("cannot approve plan %s: the fleet knows no such plan of %s; ask for one: continuo plan %[2]s", plan, name(d))
+			}
+			chosen, err := chooseActions(p, actions)
+			if err != nil {
+				return err
+			}
+			op := a.operation(d, interpret.Operation{Verb: interpret.VerbApprove, Plan: plan, Approvals: approvalsOf(chosen)})
+			if !a.confirm {
+				words := fmt.Sprintf("let %s of plan %s happen", show.Plural(len(chosen), "action"), plan)
+				p.Actions, p.Truncated, p.Unchanged = chosen, 0, 0
+				return a.preview(cmd, preview{op, &p}, words, func() error { return show.Actions(cmd.OutOrStdout(), chosen) })
+			}
+			r, err := a.ask(cmd.Context(), f, d, op)
+			if err != nil {
+				return err
+			}
+			return a.answer(cmd, r)
+		},
+	}
+	a.changing(cmd, "sign and ask for it")
+	cmd.Flags().StringVar(&plan, "plan", "", "id of the plan, as continuo plan shows it (required)")
+	cmd.Flags().StringSliceVar(&actions, "action", nil, "MANIFEST/SCORE of an action of the plan; may be given several times (default all that wait for a signature)")
+	return cmd
+}
+
+// chooseActions finds the actions of a plan that were named, or those that wait for a signature.
+func chooseActions(p interpret.Plan, names []string) (out []interpret.PlannedAction, err error) {
+	var there []string
+	for _, a := range p.Actions {
+		full := a.Manifest + "/" + string(a.Score)
+		there = append(there, full)
+		if len(names) == 0 && signable(a) || slices.Contains(names, full) {
+			out = append(out, a)
+		}
+	}
+	for _, n := range names {
+		if !slices.Contains(there, n) {
+			return nil, cli.Usagef("the plan has no action for %q: it has %s", n, strings.Join(there, ", "))
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("cannot approve anything: no action of the plan waits for a signature; --action names others")
+	}
+	return out, nil
+}
+
+func approvalsOf(actions []interpret.PlannedAction) (out []interpret.Approval) {
+	for _, a := range actions {
+		out = append(out, interpret.Approval{Manifest: a.Manifest, Score: a.Score, Action: a.Action,
+			Resources: append([]score.Resource{}, a.Resources...), SpecDigest: a.SpecDigest})
+	}
+	return out
+}
