@@ -16,6 +16,8 @@ type bench struct {
 	t    *testing.T
 	dir  string
 	root string
+
+	generation uint64 // that was accepted last
 }
 
 func newBench(t *testing.T) *bench {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,40 +27,47 @@ func TestStatusWithoutIntent(t *testing.T) {
 	}
 }
 
-// What was accepted is verified as at the start of the agent, compared, and not touched.
-func TestStatusOfAnIntent(t *testing.T) {
-	b := newBench(t)
+// accept makes a manifest what was accepted last, and gives the configuration of an agent that trusts who signed it.
+func (b *bench) accept(text string) (configuration string) {
+	b.t.Helper()
+	b.generation = max(b.generation+1, 3)
 	signer, err := nkeys.CreateAccount()
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
 	public, err := signer.PublicKey()
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
-	m, found := source.Manifest("m.yaml", []byte(kiosk))
+	m, found := source.Manifest("m.yaml", []byte(text))
 	if len(found) > 0 {
-		t.Fatal(found)
+		b.t.Fatal(found)
 	}
-	m.Metadata.Generation = 3
-	as := score.Assignment{APIVersion: score.APIVersion, Kind: score.AssignmentKind, Metadata: score.Metadata{Name: "pi-7", Generation: 3},
-		Spec: score.AssignmentSpec{Complete: true, Scores: 2, Manifests: []score.Manifest{m}}}
+	m.Metadata.Generation = b.generation
+	as := score.Assignment{APIVersion: score.APIVersion, Kind: score.AssignmentKind, Metadata: score.Metadata{Name: "pi-7", Generation: b.generation},
+		Spec: score.AssignmentSpec{Complete: true, Scores: len(m.Spec.Scores), Manifests: []score.Manifest{m}}}
 	payload, err := score.Encode(as)
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
-	envelope, err := wire.Seal(wire.Statement{Kind: wire.KindDevice, Audience: "main.pi-7", Generation: 3, Media: wire.MediaAssignment}, payload, signer)
+	envelope, err := wire.Seal(wire.Statement{Kind: wire.KindDevice, Audience: "main.pi-7", Generation: b.generation, Media: wire.MediaAssignment}, payload, signer)
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
 	books := b.open()
-	if err := books.Accept(store.Intent{Name: intentName, Generation: 3, Digest: "d", Envelope: envelope}); err != nil {
-		t.Fatal(err)
+	if err := books.Accept(store.Intent{Name: intentName, Generation: b.generation, Digest: fmt.Sprint("d", b.generation), Envelope: envelope}); err != nil {
+		b.t.Fatal(err)
 	}
 	if err := books.Close(); err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
-	trusting := b.write("agent.yaml", strings.Replace(minimal, "documents: [", "documents: ["+public+", ", 1))
+	return b.write("agent.yaml", strings.Replace(minimal, "documents: [", "documents: ["+public+", ", 1))
+}
+
+// What was accepted is verified as at the start of the agent, compared, and not touched.
+func TestStatusOfAnIntent(t *testing.T) {
+	b := newBench(t)
+	trusting := b.accept(kiosk)
 	state := filepath.Join(b.root, config.DefaultState)
 	code, out, errs := b.run("", "status", "--config", trusting, "--root", b.root, "--state", state)
 	if code != 1 || !strings.HasPrefix(out, "device pi-7, generation 3: drifted\n") || !strings.Contains(out, "2 scores: 2 drifted") || errs != "" {
