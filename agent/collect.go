@@ -18,7 +18,8 @@ import (
 type orphan struct {
 	store.Entry
 	score  score.Score
-	policy score.Policy // of the manifest that it was made for
+	policy score.Policy // in force for it
+	wide   score.Policy // of the manifest that it was made for
 	broken string       // why the score cannot be read
 }
 
@@ -40,7 +41,8 @@ func (p *pass) orphans() (main []orphan, rest []store.Entry) {
 			} else if opaque, ok := o.score.Spec.(score.Opaque); ok {
 				o.broken = "cannot read what was applied: " + opaque.Why
 			}
-			o.policy = p.policyOf(e.Manifest, o.score.Policy)
+			o.wide = p.policyOf(e.Manifest)
+			o.policy = authority.Effective(p.Ceiling.Policy, o.wide, o.score.Policy)
 			main = append(main, o)
 		}
 	}
@@ -64,7 +66,7 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 	owned, removals := p.removable(main)
 	var left []interpret.Orphan
 	stay := map[string][]score.ID{} // by manifest: what is still there
-	for _, o := range slices.Backward(main) {
+	for _, o := range dependantsFirst(main) {
 		out := interpret.Orphan{Resource: score.Resource(o.Resource), Manifest: o.Manifest, Score: score.ID(o.Score)}
 		gone, err := false, error(nil)
 		switch needed := dependants(o, stay, main); {
@@ -78,15 +80,48 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 		if err != nil {
 			return left, err
 		}
-		if gone {
-			p.removed = append(p.removed, out)
-		} else {
+		if !gone {
 			stay[o.Manifest] = append(stay[o.Manifest], o.score.ID)
 			left = append(left, out)
 		}
 		p.progressed()
 	}
 	return p.releaseRest(main, rest, left)
+}
+
+// dependantsFirst are the orphans in the order in which they go: what needs another one
+// before that, and what was made last first.
+func dependantsFirst(main []orphan) []orphan {
+	type key struct {
+		manifest string
+		id       score.ID
+	}
+	needed := map[key][]int{} // by whom
+	for i := range main {
+		if main[i].broken != "" {
+			continue
+		}
+		for _, need := range main[i].score.Needs() {
+			k := key{main[i].Manifest, need}
+			needed[k] = append(needed[k], i)
+		}
+	}
+	out, seen := make([]orphan, 0, len(main)), make([]bool, len(main))
+	var visit func(int)
+	visit = func(i int) {
+		if seen[i] {
+			return
+		}
+		seen[i] = true
+		for _, by := range slices.Backward(needed[key{main[i].Manifest, score.ID(main[i].Score)}]) {
+			visit(by)
+		}
+		out = append(out, main[i])
+	}
+	for i := range slices.Backward(main) {
+		visit(i)
+	}
+	return out
 }
 
 // dependants names an orphan that needs o and stayed.
@@ -99,8 +134,8 @@ func dependants(o orphan, stay map[string][]score.ID, all []orphan) score.ID {
 	return ""
 }
 
-// removable counts the scores that the device owns, and those that would be removed. What a
-// version made that is being rolled back does not count.
+// removable counts the scores that the device owns, and those that it would remove by itself:
+// not what is only reported or released, and not what a version made that is being rolled back.
 func (p *pass) removable(orphans []orphan) (owned, removals int) {
 	for _, e := range p.Store.Entries() {
 		if len(e.Spec) > 0 {
@@ -108,7 +143,8 @@ func (p *pass) removable(orphans []orphan) (owned, removals int) {
 		}
 	}
 	for _, o := range orphans {
-		if !p.scratch(o.Entry) {
+		collects := o.policy.OnAbsent == score.AbsentCollect || o.policy.OnAbsent == score.AbsentRestore
+		if collects && o.broken == "" && o.Provenance != store.Adopted && !p.scratch(o.Entry) {
 			removals++
 		}
 	}
@@ -146,13 +182,23 @@ func (p *pass) removeOne(ctx context.Context, o orphan, brake, whole bool, out *
 		return false, err
 	}
 	out.Code, out.Message = st.Code, st.Message
-	gone = st.Outcome.Converged() && !p.dry
-	if gone && o.policy.OnAbsent == score.AbsentRestore && o.Backup != "" {
-		if err := p.putBack(ctx, o.Backup); err != nil {
-			p.problems = append(p.problems, fmt.Sprintf("%s was removed, and what was there before could not be put back: %v; it is kept as backup %s", o.Resource, err, o.Backup))
-		}
+	switch {
+	case p.dry || !st.Outcome.Converged():
+		return false, nil
+	case g.unrestored != "":
+		out.Code, out.Message = CodeRestore, g.unrestored
+		return false, nil
+	case st.Outcome == interpret.Unchanged:
+		p.givenUp = append(p.givenUp, *out)
+	default:
+		p.removed = append(p.removed, *out)
 	}
-	return gone, nil
+	return true, nil
+}
+
+// restores reports whether what was there before o comes back when o goes.
+func (p *pass) restores(o orphan) bool {
+	return o.Backup != "" && (o.policy.OnAbsent == score.AbsentRestore || p.scratch(o.Entry))
 }
 
 // releaseRest gives up entries of scores that are still wanted and do not claim them any
@@ -186,34 +232,34 @@ type removal struct {
 	brake   bool
 	partial bool
 	going   []string // resources that go with it
-	begun   bool
 	action  interpret.PlannedAction
+
+	unrestored string // why what was there before is not there again, if it may be later
 }
 
 func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdict, error) {
 	o := r.orphan
-	release := o.policy.OnAbsent == score.AbsentRelease || a.Effect == interpret.Nothing && o.policy.OnAbsent != score.AbsentReport
-	if release && !r.partial && !r.blocked && !r.dry {
-		// Nothing is touched: it stays, and is the device's own.
-		return interpret.Verdict{Outcome: interpret.Unchanged}, r.giveUp(a.FoundMark)
-	}
 	prov := interpret.Owned
 	switch {
 	case r.scratch(o.Entry):
 		prov = interpret.Scratch
-	case o.Provenance == store.Adopted && a.Found: // what is gone need not be kept
+	case o.Provenance == store.Adopted && a.Found && !r.restores(o): // what is gone, or comes back as it was, need not be kept
 		prov = interpret.Adopted
 	}
 	if m, _, ok := strings.Cut(string(a.FoundMark), "/"); ok && m != o.Manifest && r.plan.wanted(a.FoundMark, score.Resource(o.Resource)) {
 		prov = interpret.Foreign // it may be somebody else's by now; a thing that moved may carry its old mark
 	}
+	effect := a.Effect
+	if o.policy.OnAbsent == score.AbsentRelease && prov != interpret.Scratch {
+		effect = interpret.Nothing
+	}
 	p := interpret.PlannedAction{
 		Manifest: o.Manifest, Generation: o.Generation, Score: o.score.ID, Kind: score.Kind(o.Kind), Action: interpret.ActionRemove,
-		Cause: a.Cause, Effect: a.Effect, Provenance: prov, Resources: o.score.Spec.Claims(), SpecDigest: o.SpecDigest,
+		Cause: a.Cause, Effect: effect, Provenance: prov, Resources: o.score.Spec.Claims(), SpecDigest: o.SpecDigest,
 	}
 	q := authority.Question{
-		Policy: o.policy, Cause: a.Cause, Effect: a.Effect, Provenance: prov,
-		Uncertain: r.Uncertain, Blocked: r.blocked, Partial: r.partial, Brake: r.brake, Closed: r.closed(o.policy, nil),
+		Policy: o.policy, Cause: a.Cause, Effect: effect, Provenance: prov,
+		Uncertain: r.Uncertain, Blocked: r.blocked, Partial: r.partial, Brake: r.brake, Closed: r.closed(o.wide, o.score.Policy),
 	}
 	q.Given, q.Name, _ = r.consent.given(p)
 	if q.Given == authority.None && r.begunAs(o.Resource, verbRemove) {
@@ -222,8 +268,16 @@ func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdic
 	d := authority.Decide(q)
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, d.Code, d.Reason
 	r.action = p
-	v := interpret.Verdict{Outcome: outcomeOf(d.Decision), Code: p.Code, Message: d.Reason, Authority: d.Authority}
-	if d.Decision != interpret.DecideApply || r.dry {
+	v := interpret.Verdict{Outcome: outcomeOf(d), Code: p.Code, Message: d.Reason, Authority: d.Authority}
+	applies := d.Decision == interpret.DecideApply
+	switch {
+	case r.dry:
+		return v, nil
+	case d.Code == authority.CodeReleased, applies && a.Effect == interpret.Nothing:
+		// Nothing is touched: it stays, and is the device's own.
+		v.Outcome = interpret.Unchanged
+		return v, r.giveUp(a.FoundMark)
+	case !applies:
 		return v, nil
 	}
 	var actions []store.Action
@@ -233,7 +287,7 @@ func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdic
 		r.going = append(r.going, e.Resource)
 	}
 	err := r.Store.Begin(actions...)
-	v.Allow, r.begun = err == nil, err == nil
+	v.Allow = err == nil
 	return v, err
 }
 
@@ -263,13 +317,40 @@ func (r *removal) giveUp(mark topology.Mark) error {
 	return r.Store.Release(resources...)
 }
 
-// Done gives up, in one write, everything that the score owned and nobody claims any more.
-func (r *removal) Done(_ context.Context, _ interpret.Action, st interpret.ScoreStatus) error {
-	results := make([]store.Result, len(r.going))
-	for i, res := range r.going {
-		results[i] = store.Result{Resource: res, Release: st.Outcome.Converged()}
+// Done gives up, in one write, everything that the score owned and nobody claims any more. What
+// was there before comes back first: after a crash in between, all of it is done again.
+func (r *removal) Done(ctx context.Context, _ interpret.Action, st interpret.ScoreStatus) error {
+	if o := r.orphan; st.Outcome.Converged() && r.restores(o) {
+		r.unrestored = r.putBack(ctx, o)
+	}
+	return r.ended(r.going, st.Outcome.Converged() && r.unrestored == "")
+}
+
+// ended writes down what came of a removal.
+func (r *Runner) ended(going []string, gone bool) error {
+	results := make([]store.Result, len(going))
+	for i, res := range going {
+		results[i] = store.Result{Resource: res, Release: gone}
 	}
 	return r.Store.End(results...)
+}
+
+// putBack makes a file again as the backup of o has it. It tells what is in the way and may not be
+// later; what will always be is a problem for a person, and the backup is kept.
+func (p *pass) putBack(ctx context.Context, o orphan) (later string) {
+	st, err := p.restore(ctx, o.Backup, authority.None, "")
+	switch {
+	case err == nil && st.Outcome.Converged():
+	case err == nil && st.Outcome == interpret.Failed:
+		return fmt.Sprintf("it was removed, and backup %s of what was there before could not be put back yet: %s", o.Backup, st.Message)
+	default:
+		why := st.Message
+		if err != nil {
+			why = err.Error()
+		}
+		p.problems = append(p.problems, fmt.Sprintf("%s was removed, and what was there before could not be put back: %s; it is kept as backup %s", o.Resource, why, o.Backup))
+	}
+	return ""
 }
 
 func (r *removal) Holds(context.Context, score.Score, topology.Mark) error { return nil }

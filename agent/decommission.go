@@ -69,11 +69,7 @@ func (e *ending) forget() error {
 }
 
 func (e *ending) Done(_ context.Context, _ interpret.Action, st interpret.ScoreStatus) error {
-	results := make([]store.Result, len(e.going))
-	for i, res := range e.going {
-		results[i] = store.Result{Resource: res, Release: st.Outcome.Converged()}
-	}
-	return e.Store.End(results...)
+	return e.ended(e.going, st.Outcome.Converged())
 }
 
 func (*ending) Holds(context.Context, score.Score, topology.Mark) error { return nil }

@@ -62,7 +62,7 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 		v.Outcome, v.Code, v.Message = interpret.Conflict, interpret.CodePlanChanged, "it is not as it was when the plan was made: plan again"
 	default:
 		v.Allow = d.Decision == interpret.DecideApply
-		v.Outcome = outcomeOf(d.Decision)
+		v.Outcome = outcomeOf(d)
 	}
 	if a.Cause == interpret.CauseDrift && d.Decision == interpret.DecideReport && g.it.policy.OnDrift == "ignore" && !g.blocked {
 		v.Outcome = interpret.Unchanged // it is said, and does not count
@@ -82,12 +82,14 @@ func (r *Runner) begunAs(resource, verb string) bool {
 }
 
 // outcomeOf is what is reported of an action that may not happen.
-func outcomeOf(d interpret.Decision) interpret.Outcome {
-	switch d {
-	case interpret.DecidePending:
+func outcomeOf(d authority.Answer) interpret.Outcome {
+	switch {
+	case d.Decision == interpret.DecidePending:
 		return interpret.Pending
-	case interpret.DecideRefuse:
+	case d.Decision == interpret.DecideRefuse && d.Code == authority.CodeForeign:
 		return interpret.Conflict
+	case d.Decision == interpret.DecideRefuse:
+		return interpret.Refused
 	}
 	return interpret.Drifted
 }

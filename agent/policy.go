@@ -13,21 +13,19 @@ import (
 // device do about its scores counts when the manifest itself is gone.
 const notePolicy = "policy/"
 
-// policyOf is the policy in force for what was made for a manifest: its own, else the one
-// that it had last. Of one that nobody knows any more, nothing is removed.
-func (p *pass) policyOf(manifest string, of *score.Policy) score.Policy {
+// policyOf is the policy of a manifest, also of one that is gone: the one that it had last. Of one
+// that nobody knows any more, nothing is removed.
+func (p *pass) policyOf(manifest string) score.Policy {
 	for i := range p.plan.manifests {
 		if m := &p.plan.manifests[i]; m.name == manifest {
-			return authority.Effective(p.Ceiling.Policy, m.policy, of)
+			return m.policy
 		}
 	}
 	last := score.Policy{Preset: score.Guarded}
-	if text, ok := p.Store.Note(notePolicy + manifest); ok {
-		if err := score.Decode([]byte(text), &last); err != nil {
-			last = score.Policy{Preset: score.Reviewed}
-		}
+	if text, ok := p.Store.Note(notePolicy + manifest); ok && score.Decode([]byte(text), &last) != nil {
+		return score.Policy{Preset: score.Reviewed}
 	}
-	return authority.Effective(p.Ceiling.Policy, last, of)
+	return last
 }
 
 // keepPolicies notes the policies of the manifests of the plan, and forgets those of

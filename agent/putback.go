@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -12,19 +11,6 @@ import (
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
-
-// putBack makes a file again as a backup has it: content, rights and owner. It is for a place
-// where nothing is.
-func (r *Runner) putBack(ctx context.Context, backup string) error {
-	st, err := r.restore(ctx, backup, authority.None, "")
-	switch {
-	case err != nil:
-		return err
-	case !st.Outcome.Converged():
-		return fmt.Errorf("%s", st.Message)
-	}
-	return nil
-}
 
 // Restore makes a file as a backup has it, with the consent of a person who stands before the
 // device. What was done is kept as a receipt under name, which is used once, and what is there
@@ -96,7 +82,7 @@ func (g restoring) Admit(ctx context.Context, a interpret.Action) (interpret.Ver
 		Provenance: interpret.Foreign, Replaces: replaces(a), Given: g.given, Name: g.name,
 	})
 	if d.Decision != interpret.DecideApply {
-		return interpret.Verdict{Outcome: outcomeOf(d.Decision), Code: d.Code, Message: d.Reason}, nil
+		return interpret.Verdict{Outcome: outcomeOf(d), Code: d.Code, Message: d.Reason}, nil
 	}
 	name := ""
 	if a.Found {
@@ -107,8 +93,11 @@ func (g restoring) Admit(ctx context.Context, a interpret.Action) (interpret.Ver
 				Message: "cannot back up what is there, so nothing was changed: " + f.Text}, nil
 		}
 	}
-	e, _ := g.Store.Owner("file:" + g.path)
-	return interpret.Verdict{Allow: true, Authority: d.Authority, Backup: name, Mark: markOf(e.Manifest, e.Score)}, nil
+	var mark topology.Mark // none on what nobody will own
+	if e, owned := g.Store.Owner("file:" + g.path); owned && g.given != authority.None {
+		mark = markOf(e.Manifest, e.Score)
+	}
+	return interpret.Verdict{Allow: true, Authority: d.Authority, Backup: name, Mark: mark}, nil
 }
 
 func (restoring) Done(context.Context, interpret.Action, interpret.ScoreStatus) error { return nil }

@@ -37,6 +37,12 @@ func (p *pass) receiptActions() (out []interpret.ReceiptAction, failed bool) {
 			Cause: interpret.CauseAbsent, Resources: []score.Resource{o.Resource},
 		})
 	}
+	for _, o := range p.givenUp {
+		out = append(out, interpret.ReceiptAction{
+			Manifest: o.Manifest, Score: o.Score, Action: interpret.ActionNone, Outcome: interpret.Unchanged, Code: o.Code, Message: o.Message,
+			Cause: interpret.CauseAbsent, Resources: []score.Resource{o.Resource},
+		})
+	}
 	return out, failed
 }
 
