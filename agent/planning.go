@@ -107,7 +107,7 @@ func (r *Runner) keepByHand(name string, verb interpret.Verb, actions []interpre
 		result = interpret.ResultFailed
 	}
 	return r.saveReceipt(shorten(interpret.Receipt{
-		APIVersion: apiVersion, Kind: interpret.ReceiptKind, ID: name, Verb: verb, Actor: "by hand", Result: result, Actions: actions, Started: began, Finished: now(),
+		APIVersion: apiVersion, Kind: interpret.ReceiptKind, ID: name, Verb: verb, Actor: "a person at the device", Result: result, Actions: actions, Started: began, Finished: now(),
 	}))
 }
 
