@@ -29,7 +29,7 @@ const demoLimit = 55 * time.Second
 func newDemo() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
-		Short: "Show the main job on this machine: a server, two devices, drift, and refusals",
+		Short: "Show the main job on this machine: a server, two devices, drift, plans, and refusals",
 		Long: `demo starts a NATS server and two agents in this process, one on a directory and one on a
 device in memory, and shows what Continuo does with them. It needs no root and no network,
 and leaves nothing behind. It ends with 1 if anything is not as it says.`,
@@ -96,7 +96,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, part := range []func(context.Context) error{d.converge, d.drift, d.quiet, d.invalid, d.forged, d.offline} {
+	for _, part := range []func(context.Context) error{d.converge, d.drift, d.quiet, d.foreign, d.absent, d.invalid, d.forged, d.offline} {
 		if err := part(ctx); err != nil {
 			return err
 		}

@@ -114,7 +114,7 @@ func (d *demo) quiet(ctx context.Context) error {
 }
 
 func (d *demo) invalid(ctx context.Context) error {
-	d.step("4. A manifest with mistakes is to be published.")
+	d.step("6. A manifest with mistakes is to be published.")
 	_, found, err := demoManifest("bad.yaml")
 	if err != nil {
 		return err
@@ -126,27 +126,32 @@ func (d *demo) invalid(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.fact(schemas.Errors(found) == 2 && s.Desired == 1, "it is refused before it is published: every mistake has its line and column")
+	d.fact(schemas.Errors(found) == 2 && s.Desired == s.Status.Generation, "it is refused before it is published: every mistake has its line and column")
 	return nil
 }
 
 func (d *demo) forged(ctx context.Context) error {
-	d.step("5. A document that another key signed gets into the store, past all checks.")
-	if err := d.forge(ctx, "pi-1", 2); err != nil {
+	d.step("7. A document that another key signed gets into the store, past all checks.")
+	before, err := d.state(ctx, "pi-1")
+	if err != nil {
 		return err
 	}
-	s, err := d.until(ctx, "pi-1", func(s fleet.DeviceState) bool { return s.Desired == 2 && s.Verdict == fleet.Failed })
+	forged := before.Desired + 1
+	if err := d.forge(ctx, "pi-1", forged); err != nil {
+		return err
+	}
+	s, err := d.until(ctx, "pi-1", func(s fleet.DeviceState) bool { return s.Desired == forged && s.Verdict == fleet.Failed })
 	if err != nil {
 		return err
 	}
 	d.say("   pi-1: %s", s.Reason)
-	d.fact(s.Status.Generation == 1 && d.disk.read("/etc/signage.conf") == "url=https://example.org\n",
+	d.fact(s.Status.Generation == before.Desired && d.disk.read("/etc/signage.conf") == "url=https://example.org\n",
 		"the device refuses it, says so, and keeps the last good one")
 	return nil
 }
 
 func (d *demo) offline(ctx context.Context) error {
-	d.step("6. The server stops, the agent of pi-1 stops, a file is deleted, and the agent starts again.")
+	d.step("8. The server stops, the agent of pi-1 stops, a file is deleted, and the agent starts again.")
 	d.disk.stop()
 	d.closeServer()
 	if err := os.Remove(filepath.Join(d.disk.root, "etc/motd")); err != nil {
