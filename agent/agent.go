@@ -52,7 +52,8 @@ type Agent struct {
 	versions versions
 	whole    *plan                      // every score of it was played at least once
 	ours     map[topology.Resource]bool // changed by the last pass that changed anything, and not heard of yet
-	unkept   bool                       // the last pass could not keep the books
+	unkept   bool                       // the books could not be kept in the last pass, or in this one
+	unsaved  []interpret.Receipt        // that could not be kept yet
 
 	mu        sync.Mutex
 	plan      *plan // of the last accepted intent

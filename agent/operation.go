@@ -163,10 +163,31 @@ func (a *Agent) operate(ctx context.Context) (some bool) {
 
 // conclude keeps a receipt and sends it.
 func (a *Agent) conclude(r interpret.Receipt) {
-	if err := a.Runner.saveReceipt(r); err != nil {
-		a.problem(CodeStore, err.Error())
-	}
+	a.unsaved = append(a.unsaved, r)
+	a.saveReceipts()
 	a.send(r)
+}
+
+// saveReceipts keeps receipts, also those that could not be kept before: an operation that has
+// none when the agent starts again would be said to be interrupted.
+func (a *Agent) saveReceipts() {
+	a.unsaved = slices.DeleteFunc(a.unsaved, func(r interpret.Receipt) bool {
+		err := a.Runner.saveReceipt(r)
+		if err != nil {
+			a.notKept(err)
+		}
+		return err == nil
+	})
+	if n := len(a.unsaved) - maxOutbox; n > 0 {
+		a.unsaved = slices.Delete(a.unsaved, 0, n)
+	}
+}
+
+// notKept says that the books could not be kept. The next pass tries again, and takes that
+// back when it can.
+func (a *Agent) notKept(err error) {
+	a.unkept = true
+	a.problem(CodeStore, err.Error())
 }
 
 func (r *Runner) saveReceipt(rc interpret.Receipt) error {

@@ -73,6 +73,9 @@ func (a *Agent) sweep() {
 // pass does what was asked for, and then plays the plan in force once, or the part of it that
 // events were about. It tells whether it changed anything.
 func (a *Agent) pass(ctx context.Context, about []topology.Resource) (changed bool) {
+	was := a.unkept
+	a.unkept = false
+	a.saveReceipts()
 	if a.operate(ctx) {
 		about = nil
 	}
@@ -83,10 +86,10 @@ func (a *Agent) pass(ctx context.Context, about []topology.Resource) (changed bo
 		return false
 	}
 	_, p, err := a.play(ctx, nil, about)
-	if a.unkept && err == nil && sound {
+	if was && !a.unkept && err == nil && sound {
 		a.resolve(CodeStore)
 	}
-	a.unkept = err != nil || !sound
+	a.unkept = a.unkept || err != nil || !sound
 	return p.changed
 }
 
@@ -113,7 +116,7 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	}()
 	a.attend(ctx, p, over, present, control)
 	if err != nil {
-		a.problem(CodeStore, err.Error())
+		a.notKept(err)
 		a.Log.WithError(err).Error("cannot keep the books")
 	}
 	if a.whole = p.plan; err != nil || p.halted() {
@@ -263,7 +266,7 @@ func (a *Agent) checkStore() (sound bool) {
 	sound = true
 	if err := s.Check(); err != nil {
 		if err := s.Repair(); err != nil {
-			a.problem(CodeStore, err.Error())
+			a.notKept(err)
 			sound = false
 		}
 	}
@@ -286,7 +289,7 @@ func (a *Agent) keepAgain() bool {
 		return true
 	}
 	if err := a.accept(pl.offered); err != nil {
-		a.problem(CodeStore, err.Error())
+		a.notKept(err)
 		return false
 	}
 	return true
