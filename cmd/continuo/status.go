@@ -30,9 +30,9 @@ STATE of a device:
   converged    it is what it should be
   converging   it is on its way
   drifted      it was left otherwise than it should be
-  pending      it waits for a person
+  pending      it waits for a person: continuo plan DEVICE says for what
   unsupported  it cannot be what it should be
-  failed       it tried, or refused; what can be tried again is
+  failed       it tried, or refused, or rolled back; what can be tried again is
   stale        it is silent
   unknown      nothing is known that could be judged
 GENERATION counts what was published for it; "1 of 2" has not taken the second yet.
@@ -44,7 +44,10 @@ OUTCOME of a score, when it was looked at last:
                was changed) or dependency (a score that restarts it has changed)
   drifted      it is not true, and was left so
   waiting      a score that it comes after has not converged
-  pending, conflict, refused, unsupported, failed: REASON says why`,
+  rolled_back  it failed, and the last good version of its manifest is in force again
+  pending, conflict, refused, unsupported, failed: REASON says why
+AUTHORITY is what allowed its last change: standing:PRESET is the policy of its manifest,
+plan:ID and signed:ID are operations, see continuo receipts DEVICE ID.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			devices, err := parseDevices(args)
 			if err != nil {

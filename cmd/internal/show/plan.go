@@ -186,8 +186,12 @@ func what(r interpret.Receipt) string {
 	for _, o := range order {
 		parts = append(parts, fmt.Sprintf("%d %s", n[o], o))
 	}
-	if r.Plan != nil {
+	switch {
+	case r.Plan == nil:
+	case r.Plan.Differs():
 		parts = append(parts, counted(*r.Plan))
+	default:
+		parts = append(parts, "nothing differs")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -267,9 +271,12 @@ func join[T ~string](list []T) string {
 	return strings.Join(s, ", ")
 }
 
-// good gives "1 score is as it should be" or "2 scores are as they should be".
+// good gives "there is no score", "1 score is as it should be" or "2 scores are as they should be".
 func good(n int, what string) string {
-	if n == 1 {
+	switch n {
+	case 0:
+		return "there is no " + what
+	case 1:
 		return Plural(n, what) + " is as it should be"
 	}
 	return Plural(n, what) + " are as they should be"
