@@ -20,7 +20,7 @@ func (OnDrift) words() []string {
 }
 
 func (OnAbsent) words() []string {
-	return []string{string(AbsentRestore), string(AbsentCollect), string(AbsentRelease), string(AbsentReport)}
+	return []string{string(AbsentCollect), string(AbsentRestore), string(AbsentRelease), string(AbsentReport)}
 }
 
 func (OnDestroy) words() []string { return []string{string(DestroySignature), string(DestroyNever)} }

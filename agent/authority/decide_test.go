@@ -165,8 +165,14 @@ var invariants = []invariant{
 		return sound(q) && q.Cause == interpret.CauseAbsent && q.Effect == interpret.Nothing && q.Provenance == interpret.Adopted &&
 			!q.Partial && !q.Uncertain && !q.Brake && !q.Closed && q.Policy.OnAbsent == score.AbsentCollect
 	}, must, ""},
-	{"K2 X104: what is not collected is reported, whoever asks", func(q *Question) bool {
-		return collectable(q) && q.Policy.OnAbsent != score.AbsentCollect && q.Given != Begun
+	{"K2 X104: what is not collected is reported, also to who confirms a plan", func(q *Question) bool {
+		return collectable(q) && q.Policy.OnAbsent != score.AbsentCollect && q.Given != Begun && q.Given != Signed
+	}, interpret.DecideReport, ""},
+	{"X80 X104: what is only reported goes if a person signs for just that", func(q *Question) bool {
+		return collectable(q) && q.Policy.OnAbsent == score.AbsentReport && q.Given == Signed
+	}, must, ""},
+	{"X104: what is released stays, whoever signs", func(q *Question) bool {
+		return collectable(q) && q.Policy.OnAbsent == score.AbsentRelease && q.Given == Signed
 	}, interpret.DecideReport, ""},
 	{"K13: what was begun is removed whole", func(q *Question) bool { return collectable(q) && q.Given == Begun }, must, ""},
 	{"what is absent and cannot be collected is reported", func(q *Question) bool {
@@ -213,12 +219,20 @@ var invariants = []invariant{
 
 	// plans, G29 G32
 	{"G27: a wish that the policy does not grant is pending", func(q *Question) bool {
-		return sound(q) && byItself(q) && q.Policy.OnIntent == score.IntentConfirm && hasCause(q, interpret.CauseIntent, interpret.CauseDependency) &&
+		return sound(q) && byItself(q) && q.Policy.OnIntent == score.IntentConfirm && q.Cause == interpret.CauseIntent &&
 			!overwrites(q) && q.Effect == interpret.Mutate
 	}, interpret.DecidePending, ""},
 	{"G27: and never done by itself", func(q *Question) bool {
-		return byItself(q) && q.Policy.OnIntent == score.IntentConfirm && hasCause(q, interpret.CauseIntent, interpret.CauseDependency) && !undone(q)
+		return byItself(q) && q.Policy.OnIntent == score.IntentConfirm && q.Cause == interpret.CauseIntent && !undone(q)
 	}, "", mustNot},
+	{"G27: what follows from a change is pending where nothing is changed by itself", func(q *Question) bool {
+		return sound(q) && byItself(q) && q.Policy.OnIntent == score.IntentConfirm && q.Policy.OnDrift != score.DriftCorrect && q.Cause == interpret.CauseDependency &&
+			!overwrites(q) && q.Effect == interpret.Mutate
+	}, interpret.DecidePending, ""},
+	{"H22: what follows from drift that was corrected is done", func(q *Question) bool {
+		return sound(q) && byItself(q) && q.Policy.OnDrift == score.DriftCorrect && q.Cause == interpret.CauseDependency && !overwrites(q) && !q.Closed &&
+			benign(q)
+	}, must, ""},
 	{"3.2.7: what is wished and takes something away is pending, and a plan lets it", func(q *Question) bool {
 		return sound(q) && byItself(q) && q.Effect == interpret.Remove && !undone(q) && q.Provenance != interpret.Foreign &&
 			hasCause(q, interpret.CauseIntent, interpret.CauseDependency) && q.Policy.OnAbsent != score.AbsentCollect
@@ -474,7 +488,7 @@ func TestAnswers(t *testing.T) {
 		}, "report released: the policy releases what is no longer named: it stays, and is the device's own"},
 		{func(q *Question) {
 			q.Cause, q.Effect, q.Policy.OnAbsent = interpret.CauseAbsent, interpret.Remove, score.AbsentReport
-		}, "report orphaned: the policy reports what is no longer named, and removes nothing"},
+		}, "report orphaned: the policy reports what is no longer named, and removes nothing: a signed approval (continuo approve) lets it be removed"},
 		{func(q *Question) { q.Effect, q.Policy.OnDestroy = interpret.Destroy, score.DestroyNever }, "refuse policy: the policy says that nothing is ever destroyed"},
 		{func(q *Question) { q.Effect = interpret.Destroy }, "pending pending_signature: it cannot be made again: a signed approval has to let it happen"},
 		{func(q *Question) { q.Cause, q.Effect, q.Brake = interpret.CauseAbsent, interpret.Remove, true }, "pending brake: more would be removed at once than a device does by itself: a signed approval has to let it happen"},

@@ -78,8 +78,8 @@ var rules = []rule{
 		report(interpret.CodeNotOwned, "what there is to be is not known whole, so that absence means nothing")},
 	{"what is released stays", "X104", all{absent, releases, not{begun}},
 		report(CodeReleased, "the policy releases what is no longer named: it stays, and is the device's own")},
-	{"what is only reported stays", "3.2(4), K2; begun: K13", all{absent, not{collects}, not{begun}},
-		report(interpret.CodeOrphaned, "the policy reports what is no longer named, and removes nothing")},
+	{"what is only reported stays", "3.2(4), K2; begun: K13", all{absent, not{collects}, not{either{signed, begun}}},
+		report(interpret.CodeOrphaned, "the policy reports what is no longer named, and removes nothing: a signed approval (continuo approve) lets it be removed")},
 
 	// what needs a signature
 	{"never means never", "X104", all{destroys, not{destroyable}},
@@ -98,7 +98,9 @@ var rules = []rule{
 		apply},
 	{"drift is corrected only if the policy says so", "3.2(7), K3, G11", all{either{drift, liveness}, not{corrects}},
 		report(interpret.CodePolicy, "the policy reports drift and does not correct it")},
-	{"a wish is applied only if the policy says so", "3.2(7), K1, G27", all{either{intent, dependency}, not{applies}},
+	{"a wish is applied only if the policy says so", "3.2(7), K1, G27", all{intent, not{applies}},
+		pending(interpret.CodeConfirm, "a plan has to be confirmed: continuo plan, continuo install")},
+	{"what follows from a change is done if the policy lets changes be made", "3.2(7), H22", all{dependency, not{either{applies, corrects}}},
 		pending(interpret.CodeConfirm, "a plan has to be confirmed: continuo plan, continuo install")},
 	{"a rollback happens only if the policy says so", "K9", all{rollback, not{rollsBack}},
 		report(interpret.CodePolicy, "the policy does not roll back")},
