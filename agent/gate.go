@@ -140,6 +140,9 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	} else if a.Found && a.FoundMark != g.it.mark() {
 		how = store.Adopted
 	}
+	if a.Cause == interpret.CauseIntent || a.Cause == interpret.CauseRollback {
+		entry.LastChanged = 0 // until it is true for once, it is no drift
+	}
 	if err := g.Store.Begin(g.actions(entry, how, backup, v.Authority)...); err != nil {
 		return interpret.Verdict{}, err
 	}

@@ -213,14 +213,6 @@ func (h *past) over(now time.Time) bool {
 	return now.Sub(h.changed) > max(quietFor, 2*h.next.Sub(h.changed))
 }
 
-// unfulfilled reports whether a wish failed before it was ever true.
-func (p *pace) unfulfilled(mark topology.Mark, digest string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h := p.past[mark]
-	return h != nil && h.failed > 0 && h.last.SpecDigest == digest && h.last.Cause == interpret.CauseIntent
-}
-
 // next is when the first score that is held back may be tried again; zero if none is.
 func (p *pace) next() (at time.Time) {
 	p.mu.Lock()

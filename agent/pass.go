@@ -99,14 +99,20 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	present, control := a.present()
 	p := &pass{
 		Runner: a.Runner, blocked: control.Blocked || a.Recovered.Newer, halt: make(chan struct{}), fetcher: a.fetcher,
-		consent: c, carried: a.last.Orphans,
+		consent: c, last: a.last,
 	}
 	p.plan = a.advance(ctx, present, p.blocked)
+	a.awaitWatch(ctx)
 	p.superseded = p.plan != present
 	if len(about) > 0 && c == nil && !p.superseded && a.whole == p.plan && !a.Runner.Uncertain {
 		p.only = p.plan.concerned(about)
 	}
 	uncertain := a.Runner.Uncertain
+	if !p.blocked && !p.superseded {
+		if err := a.tries(p.plan); err != nil {
+			a.problem(CodeStore, err.Error())
+		}
+	}
 	over := make(chan struct{})
 	var st interpret.DeviceStatus
 	var err error
@@ -125,14 +131,21 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	if st.State == interpret.StateConverged && !a.Runner.Uncertain && a.recoveredFor() > sayRecovered {
 		a.resolve(CodeRecovered)
 	}
-	a.Runner.keep(p.plan)
+	if p.only == nil {
+		a.Runner.keep(p.plan)
+	}
 	if uncertain && !a.Runner.Uncertain && len(st.Orphans) > 0 {
 		signal(a.wake) // now that the books are made again they may go
 	}
 	if p.only != nil && len(st.Orphans) > 0 && st.State == interpret.StateConverged && a.last.State != interpret.StateConverged {
 		signal(a.wake) // only a full pass collects
 	}
-	p.changed = a.log(st, p.removed)
+	if p.changed = a.log(st, p.removed); p.changed {
+		a.ours = p.touched()
+	}
+	for _, o := range p.givenUp {
+		a.orphan(o).WithField("cause", interpret.CauseAbsent).Info("given up: it stays as it is")
+	}
 	for _, problem := range p.problems {
 		a.problem(CodeRestore, problem)
 	}
@@ -190,6 +203,9 @@ func (a *Agent) advance(ctx context.Context, present *plan, blocked bool) *plan 
 	defer a.mu.Unlock()
 	if a.played != pl {
 		a.played = pl
+		if a.Events != nil {
+			a.unwatched = make(chan struct{})
+		}
 		if a.Runner.Health != nil {
 			a.Runner.Health.Set(pl.probed())
 		}

@@ -17,10 +17,10 @@ import (
 // per intent and never changed, except that a pass keeps in its items what came of
 // them: passes over one plan come one after the other.
 type plan struct {
-	offered   Intent                        // as it was accepted
-	intent    Intent                        // as it is in force: with earlier versions of what failed
-	back      map[string]interpret.Rollback // by manifest, why
-	manifests []plannedManifest             // sorted by name
+	offered   Intent             // as it was accepted
+	intent    Intent             // as it is in force: with earlier versions of what failed
+	back      map[string]verdict // by manifest, why
+	manifests []plannedManifest  // sorted by name
 	claimed   map[score.Resource][]*item
 	ports     map[string][]claim     // by number and protocol: only those can overlap
 	marks     map[topology.Mark]bool // of all items

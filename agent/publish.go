@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"time"
 
@@ -80,13 +81,29 @@ func (a *Agent) underway(st interpret.DeviceStatus, pl *plan) interpret.DeviceSt
 
 // same compares two statuses without the times at which they were made.
 func same(a, b interpret.DeviceStatus) bool {
+	ms, ns := a.Manifests, b.Manifests
 	for _, st := range []*interpret.DeviceStatus{&a, &b} {
-		st.Started, st.Finished, st.Time = time.Time{}, time.Time{}, time.Time{}
+		st.Started, st.Finished, st.Time, st.Agent.Sequence, st.Manifests = time.Time{}, time.Time{}, time.Time{}, 0, nil
 	}
-	a.Agent.Sequence, b.Agent.Sequence = 0, 0
-	x, errX := score.Encode(a)
-	y, errY := score.Encode(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
+	return alike(a, b) && slices.EqualFunc(ms, ns, func(m, n interpret.ManifestStatus) bool {
+		ss, ts := m.Scores, n.Scores
+		m.Scores, n.Scores = nil, nil
+		return alike(m, n) && len(ss) == len(ts) && (len(ss) == 0 || &ss[0] == &ts[0] || slices.EqualFunc(ss, ts, sameScore))
+	})
+}
+
+// alike compares by value, as slowly as reflection does.
+func alike(a, b any) bool { return reflect.DeepEqual(a, b) }
+
+// sameScore is alike for what there are thousands of.
+func sameScore(a, b interpret.ScoreStatus) bool {
+	yes := func(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }
+	c, d := a.Conditions, b.Conditions
+	return a.ID == b.ID && a.Kind == b.Kind && a.Outcome == b.Outcome && a.Code == b.Code && a.Message == b.Message && a.Path == b.Path &&
+		slices.Equal(a.Changes, b.Changes) && bytes.Equal(a.Observed, b.Observed) &&
+		yes(c.Written, d.Written) && yes(c.Loaded, d.Loaded) && yes(c.Effective, d.Effective) && yes(c.Healthy, d.Healthy) &&
+		a.SpecDigest == b.SpecDigest && a.ObservedGeneration == b.ObservedGeneration && a.LastChangedGeneration == b.LastChangedGeneration &&
+		a.Cause == b.Cause && a.Authority == b.Authority && a.Backup == b.Backup && a.Since.Equal(b.Since)
 }
 
 // deliver hands the newest status to the link, again and again until it is stored.
@@ -123,19 +140,18 @@ func (a *Agent) deliver(ctx context.Context) {
 func (a *Agent) log(st interpret.DeviceStatus, removed []interpret.Orphan) (changed bool) {
 	last := a.last
 	a.last = st
-	was := map[string]interpret.ScoreStatus{}
-	for _, m := range last.Manifests {
-		for _, s := range m.Scores {
-			was[m.Name+"/"+string(s.ID)] = s
-		}
-	}
 	for _, m := range st.Manifests {
-		for _, s := range m.Scores {
-			before := was[m.Name+"/"+string(s.ID)]
-			news := before.Outcome != s.Outcome || before.Code != s.Code
+		was := manifestOf(last, m.Name).Scores
+		for i := range m.Scores {
+			s := &m.Scores[i]
+			at, known := i, i < len(was) && was[i].ID == s.ID // as nearly always
+			if !known {
+				at, known = scoreAt(was, s.ID)
+			}
+			news := !known || was[at].Outcome != s.Outcome || was[at].Code != s.Code
 			changed = changed || s.Outcome == interpret.Changed
 			if s.Outcome == interpret.Changed || news && s.Outcome != interpret.Unchanged {
-				a.logScore(m, s)
+				a.logScore(m, *s)
 			}
 		}
 	}

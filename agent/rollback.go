@@ -22,9 +22,34 @@ import (
 
 // Notes about versions of manifests that roll back, by name of the manifest.
 const (
-	noteTrial     = "trial/"     // which version is being tried, and since when
+	noteTrial     = "trial/"     // which version is being tried, since when, and what was owned before
 	noteCondemned = "condemned/" // which version failed, and why
 )
+
+// A trial is of the version of a manifest that was played last.
+type trial struct {
+	digest string
+	begun  time.Time
+	order  uint64 // of the last resource that was owned before
+	over   bool   // it was good: what becomes of it later is drift
+}
+
+func (t trial) String() string {
+	return fmt.Sprintf("%s %d %d", t.digest, t.begun.Unix(), t.order)
+}
+
+func readTrial(text string) (t trial, ok bool) {
+	var begun int64
+	_, err := fmt.Sscanf(text, "%s %d %d", &t.digest, &begun, &t.order)
+	t.begun = time.Unix(begun, 0)
+	return t, err == nil
+}
+
+// A verdict is why a version is condemned.
+type verdict struct {
+	interpret.Rollback
+	order uint64 // of the last resource that was owned before the version was tried
+}
 
 // defaultDeadline is how long a generation may take to become ready.
 const defaultDeadline = 10 * time.Minute
@@ -42,29 +67,29 @@ func versionOf(m score.Manifest) (body []byte, digest string, err error) {
 
 // inForce puts the last good version in the place of every manifest whose present version has
 // failed before.
-func (r *Runner) inForce(in Intent) (Intent, map[string]interpret.Rollback) {
-	back := map[string]interpret.Rollback{}
+func (r *Runner) inForce(in Intent) (Intent, map[string]verdict) {
+	back := map[string]verdict{}
 	condemned := r.Store.Notes(noteCondemned)
 	if len(condemned) == 0 {
 		return in, back
 	}
 	manifests := slices.Clone(in.Assignment.Spec.Manifests)
 	for i, m := range manifests {
-		verdict, found := readVerdict(condemned[noteCondemned+m.Metadata.Name])
+		v, found := readVerdict(condemned[noteCondemned+m.Metadata.Name])
 		if !found {
 			continue
 		}
 		_, digest, err := versionOf(m)
-		if err != nil || digest != verdict.Digest || r.policy(m).OnFailure != score.FailureRollBack {
+		if err != nil || digest != v.Digest || r.policy(m).OnFailure != score.FailureRollBack {
 			continue
 		}
 		good, ok := r.good(m.Metadata.Name)
 		if !ok {
 			continue
 		}
-		verdict.Generation, verdict.To = m.Metadata.Generation, good.Metadata.Generation
+		v.Generation, v.To = m.Metadata.Generation, good.Metadata.Generation
 		good.Spec.Policy = m.Spec.Policy // what it may do is for the newest version to say
-		manifests[i], back[m.Metadata.Name] = good, verdict
+		manifests[i], back[m.Metadata.Name] = good, v
 	}
 	in.Assignment.Spec.Manifests = manifests
 	return in, back
@@ -73,6 +98,15 @@ func (r *Runner) inForce(in Intent) (Intent, map[string]interpret.Rollback) {
 // policy is that of a manifest under the ceiling of the device.
 func (r *Runner) policy(m score.Manifest) score.Policy {
 	return authority.Effective(r.Ceiling.Policy, m.Spec.Policy, nil)
+}
+
+// goodDigest is the digest of the last good version of a manifest; empty if there is none.
+func (r *Runner) goodDigest(name string) string {
+	g, _, err := r.Store.Good(name)
+	if err != nil {
+		return ""
+	}
+	return g.Digest
 }
 
 // good reads the last good version of a manifest.
@@ -85,66 +119,115 @@ func (r *Runner) good(name string) (m score.Manifest, ok bool) {
 	return m, true
 }
 
-// A verdict is kept as one line: the digest, the score, the code and the message.
-func writeVerdict(v interpret.Rollback) string {
-	return strings.Join([]string{v.Digest, string(v.Score), string(v.Code), v.Since.Format(time.RFC3339), v.Message}, " ")
+// A verdict is kept as one line: the digest, the order, the score, the code, the time and the message.
+func (v verdict) String() string {
+	return strings.Join([]string{v.Digest, strconv.FormatUint(v.order, 10), string(v.Score), string(v.Code), v.Since.Format(time.RFC3339), v.Message}, " ")
 }
 
-func readVerdict(text string) (v interpret.Rollback, ok bool) {
-	parts := strings.SplitN(text, " ", 5)
-	if len(parts) < 5 {
+func readVerdict(text string) (v verdict, ok bool) {
+	parts := strings.SplitN(text, " ", 6)
+	if len(parts) < 6 {
 		return v, false
 	}
-	v.Digest, v.Score, v.Code, v.Message = parts[0], score.ID(parts[1]), interpret.Code(parts[2]), parts[4]
-	v.Since, _ = time.Parse(time.RFC3339, parts[3])
+	v.Digest, v.Score, v.Code, v.Message = parts[0], score.ID(parts[2]), interpret.Code(parts[3]), parts[5]
+	v.order, _ = strconv.ParseUint(parts[1], 10, 64)
+	v.Since, _ = time.Parse(time.RFC3339, parts[4])
 	return v, true
+}
+
+// tries writes down of every manifest that rolls back, before anything of a new version of it is
+// done, that it is tried from now on.
+func (a *Agent) tries(pl *plan) error {
+	s := a.Runner.Store
+	notes := map[string]string{}
+	for _, m := range pl.intent.Assignment.Spec.Manifests {
+		name := m.Metadata.Name
+		if _, back := pl.back[name]; back || a.Runner.policy(m).OnFailure != score.FailureRollBack {
+			continue
+		}
+		_, digest, err := a.versions.of(m)
+		if err != nil {
+			return err
+		}
+		if t, known := a.trials[name]; known && t.digest == digest {
+			continue
+		}
+		text, _ := s.Note(noteTrial + name)
+		t, known := readTrial(text)
+		switch {
+		case known && t.digest == digest: // the agent was started again: the clock may be another, and the time that is left is not more than all of it
+			t.begun = time.Now().Add(-max(time.Since(t.begun), 0))
+		case a.Runner.goodDigest(name) == digest:
+			t = trial{digest: digest, over: true}
+		default:
+			t = trial{digest: digest, begun: time.Now(), order: lastOrder(s)}
+			notes[noteTrial+name] = t.String()
+		}
+		if a.trials == nil {
+			a.trials = map[string]trial{}
+		}
+		a.trials[name] = t
+	}
+	return s.SetNotes(notes)
+}
+
+func lastOrder(s *store.Store) uint64 {
+	entries := s.Entries()
+	if len(entries) == 0 {
+		return 0
+	}
+	return entries[len(entries)-1].Order
 }
 
 // judge finds out of every manifest that is played as it is wanted whether this version is
 // good, and condemns one that rolls back and is not.
 func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 	notes := map[string]string{}
-	condemned := false
+	condemned, helpless := false, ""
 	for _, m := range p.plan.intent.Assignment.Spec.Manifests {
 		name := m.Metadata.Name
-		if _, back := p.plan.back[name]; back || a.Runner.policy(m).OnFailure != score.FailureRollBack {
+		t, tried := a.trials[name]
+		if _, back := p.plan.back[name]; back || !tried || a.Runner.policy(m).OnFailure != score.FailureRollBack {
 			continue
 		}
-		ms := manifestOf(st, name)
-		trial, _ := a.Runner.Store.Note(noteTrial + name)
 		body, digest, err := a.versions.of(m)
 		if err != nil {
 			a.problem(CodeStore, err.Error())
 			continue
 		}
-		was, since, _ := strings.Cut(trial, " ")
-		if was != digest {
-			since = strconv.FormatInt(time.Now().Unix(), 10)
-		}
-		switch bad, over := failing(ms, since, a.Runner.policy(m)); {
-		case ms.State == interpret.StateConverged:
+		deadline := cmp.Or(time.Duration(a.Runner.policy(m).Deadline), defaultDeadline)
+		left := deadline - time.Since(t.begun)
+		switch bad, failed := p.failing(name, left <= 0); {
+		case manifestOf(st, name).State == interpret.StateConverged:
 			if err := a.Runner.Store.KeepGood(name, store.Good{Generation: m.Metadata.Generation, Digest: digest, Body: body}); err != nil {
 				a.problem(CodeStore, err.Error())
 			}
-			notes[noteTrial+name] = ""
-		case !over:
-			notes[noteTrial+name] = digest + " " + since
-			if end := deadlineOf(since, a.Runner.policy(m)); end.After(time.Now()) {
-				a.Runner.pace.reopens(end)
+			notes[noteTrial+name], t.over = "", true
+			a.trials[name] = t
+		case t.over:
+		case !failed:
+			if left > 0 {
+				a.Runner.pace.reopens(time.Now().Add(left))
 			}
 		default:
-			bad.Digest, bad.Since = digest, now()
+			if bad.Code == interpret.CodeDeadline {
+				bad.Message = fmt.Sprintf("it was not ready within %s: %s", deadline, bad.Message)
+			}
+			bad.Digest, bad.Since, bad.Message = digest, now(), interpret.Brief(bad.Message)
 			good, ok := a.Runner.good(name)
-			if _, gd, err := versionOf(good); !ok || err != nil || gd == digest {
-				a.problem(CodeNoRollback, fmt.Sprintf("manifest %s failed (%s: %s), and there is no earlier version that was good: it is held as it is", name, bad.Score, bad.Message))
+			if !ok {
+				helpless = fmt.Sprintf("manifest %s failed (%s: %s), and there is no earlier version that was good: it is held as it is", name, bad.Score, bad.Message)
+				a.problem(CodeNoRollback, helpless)
 				continue
 			}
-			bad.Message = interpret.Brief(bad.Message)
-			notes[noteCondemned+name], notes[noteTrial+name] = writeVerdict(bad), ""
+			notes[noteCondemned+name], notes[noteTrial+name] = verdict{bad, t.order}.String(), ""
 			condemned = true
 			a.Log.WithFields(logrus.Fields{"manifest": name, "generation": m.Metadata.Generation, "score": bad.Score, "code": bad.Code, "to": good.Metadata.Generation}).
 				Error("rolling back: " + bad.Message)
 		}
+	}
+	if helpless == "" {
+		a.resolve(CodeNoRollback)
 	}
 	if err := a.Runner.Store.SetNotes(notes); err != nil {
 		a.problem(CodeStore, err.Error())
@@ -169,38 +252,38 @@ func manifestOf(st interpret.DeviceStatus, name string) interpret.ManifestStatus
 
 // failing tells whether a version that is not ready has failed for good, and what of it.
 // A failure that has to do with the version counts at once; one that may pass, such as a full
-// disk, never; not being ready counts when the time is over. While something waits for a
-// person, nothing counts.
-func failing(ms interpret.ManifestStatus, since string, pol score.Policy) (bad interpret.Rollback, over bool) {
-	late := !time.Now().Before(deadlineOf(since, pol))
-	for _, s := range ms.Scores {
+// disk, never; not being ready, or more than the device can or may do, counts when the time is
+// over. While something waits for a person, nothing counts; nor does a score that says itself
+// that it is not rolled back.
+func (p *pass) failing(manifest string, late bool) (bad interpret.Rollback, failed bool) {
+	for _, it := range p.plan.items() {
+		s := it.status
+		if it.manifest.name != manifest || it.policy.OnFailure != score.FailureRollBack {
+			continue
+		}
+		bad = interpret.Rollback{Score: s.ID, Code: s.Code, Message: s.Message}
 		switch {
 		case s.Outcome == interpret.Pending && s.Code != CodePrefetch:
 			return bad, false
 		case s.Outcome == interpret.Failed && fatal[s.Code]:
-			return interpret.Rollback{Score: s.ID, Code: s.Code, Message: s.Message}, true
+			return bad, true
 		}
 	}
 	if !late {
 		return bad, false
 	}
-	for _, s := range ms.Scores {
+	for _, it := range p.plan.items() {
+		s := it.status
+		if it.manifest.name != manifest || it.policy.OnFailure != score.FailureRollBack {
+			continue
+		}
 		unready := s.Outcome.Converged() && !s.Conditions.Good()
-		if unready || s.Outcome == interpret.Failed && !passing[s.Code] {
-			return interpret.Rollback{Score: s.ID, Code: interpret.CodeDeadline,
-				Message: fmt.Sprintf("it was not ready within %s: %s", cmp.Or(time.Duration(pol.Deadline), defaultDeadline), cmp.Or(s.Message, word(s)))}, true
+		cannot := s.Outcome == interpret.Failed || s.Outcome == interpret.Unsupported || s.Outcome == interpret.Refused
+		if unready || cannot && !passing[s.Code] {
+			return interpret.Rollback{Score: s.ID, Code: interpret.CodeDeadline, Message: cmp.Or(s.Message, word(s))}, true
 		}
 	}
 	return bad, false
-}
-
-// deadlineOf is when a version that was tried since then must be ready.
-func deadlineOf(since string, pol score.Policy) time.Time {
-	start, err := strconv.ParseInt(since, 10, 64)
-	if err != nil {
-		return time.Now().Add(defaultDeadline)
-	}
-	return time.Unix(start, 0).Add(cmp.Or(time.Duration(pol.Deadline), defaultDeadline))
 }
 
 // fatal are the codes of failures that the version itself is the reason of.
@@ -220,11 +303,11 @@ func codes(list ...topology.Code) map[interpret.Code]bool {
 	return out
 }
 
-// scratch reports whether an entry was made by a version that is being rolled back: the good
-// one does not name it.
+// scratch reports whether an entry was made by a version that is being rolled back, and can be
+// unmade.
 func (p *pass) scratch(e store.Entry) bool {
-	b, back := p.plan.back[e.Manifest]
-	return back && e.Provenance == store.Created && e.Generation == b.Generation
+	v, back := p.plan.back[e.Manifest]
+	return back && e.Order > v.order && (e.Provenance == store.Created || e.Backup != "")
 }
 
 // rollbackCheck proves that what is declared to roll back could: that the last good version of

@@ -214,6 +214,9 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 	}
 	wish := interpret.Wish{Score: it.score, Cause: g.cause()}
 	wish.Restart, g.renewed = g.restart()
+	if _, back := p.plan.back[it.manifest.name]; back {
+		wish.Because = interpret.CauseRollback
+	}
 	for _, need := range it.needs {
 		if !need.status.Converged() && !p.dry {
 			return p.waits(ctx, wish, need), nil
@@ -272,12 +275,12 @@ func (p *pass) owner(r score.Resource) string {
 	return e.Manifest
 }
 
-// cause is why a difference is there: the wish is new, or reality moved. A manifest
-// without a generation counts as changed by this device if it was ever played.
+// cause is why a difference is there: the wish is new, or was never true, or reality moved. A
+// manifest without a generation counts as changed by this device if it was ever played.
 func (g *gate) cause() interpret.Cause {
 	e, owned := g.primary()
 	applied := e.LastChanged > 0 || g.it.manifest.generation == 0 && e.Applied > 0
-	if owned && e.SpecDigest == g.it.digest && applied && !g.pace.unfulfilled(g.it.mark(), g.it.digest) {
+	if owned && e.SpecDigest == g.it.digest && applied {
 		return interpret.CauseDrift
 	}
 	if _, back := g.plan.back[g.it.manifest.name]; back {

@@ -49,19 +49,45 @@ func (p *pass) status() interpret.DeviceStatus {
 		APIVersion: score.APIVersion, Kind: interpret.StatusKind, Phase: interpret.PhaseIdle,
 		Generation: p.plan.intent.Generation, Digest: p.plan.intent.Digest, Time: now(),
 	}
+	if p.only != nil && len(p.plan.back) == 0 {
+		st.Manifests = replaced(p.last.Manifests, p.only)
+		return st
+	}
 	for _, m := range p.plan.manifests {
-		ms := interpret.ManifestStatus{Name: m.name, Generation: m.generation}
+		ms := interpret.ManifestStatus{Name: m.name, Generation: m.generation, Scores: make([]interpret.ScoreStatus, 0, len(m.items))}
 		for _, it := range m.items {
 			ms.Scores = append(ms.Scores, it.status)
 		}
 		if b, back := p.plan.back[m.name]; back {
-			ms.RolledBack = &b
-			ms.Scores = undone(ms.Scores, b)
+			ms.RolledBack = &b.Rollback
+			ms.Scores = undone(ms.Scores, b.Rollback)
 		}
 		slices.SortFunc(ms.Scores, func(a, b interpret.ScoreStatus) int { return cmp.Compare(a.ID, b.ID) })
 		st.Manifests = append(st.Manifests, ms)
 	}
 	return st
+}
+
+// replaced is was with what a pass over a part says. What was points to stays as it is.
+func replaced(was []interpret.ManifestStatus, played []*item) []interpret.ManifestStatus {
+	out, of := slices.Clone(was), map[*plannedManifest]*interpret.ManifestStatus{}
+	for _, it := range played {
+		ms := of[it.manifest]
+		if ms == nil {
+			i := slices.IndexFunc(out, func(m interpret.ManifestStatus) bool { return m.Name == it.manifest.name })
+			ms = &out[i]
+			ms.Scores, of[it.manifest] = slices.Clone(ms.Scores), ms
+		}
+		if i, found := scoreAt(ms.Scores, it.score.ID); found {
+			ms.Scores[i] = it.status
+		}
+	}
+	return out
+}
+
+// scoreAt finds a score in what is sorted by id.
+func scoreAt(scores []interpret.ScoreStatus, id score.ID) (int, bool) {
+	return slices.BinarySearchFunc(scores, id, func(s interpret.ScoreStatus, id score.ID) int { return cmp.Compare(s.ID, id) })
 }
 
 // undone says of the score that failed that it was undone, as soon as all is as it was before.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -35,7 +36,13 @@ func (a *Agent) watchPlan(ctx context.Context) {
 		}
 		wctx, cancel := context.WithCancel(ctx)
 		failed := make(chan error, 1)
-		go func() { failed <- a.Events.Watch(wctx, res, a.heard) }()
+		go func() {
+			failed <- a.Events.Watch(wctx, res, func(r topology.Resource) {
+				if r != "" || !a.begins(pl) {
+					a.heard(r)
+				}
+			})
+		}()
 		well := time.AfterFunc(longGap, func() { a.Resolved(CodeWatch) })
 		select {
 		case <-a.replan:
@@ -50,7 +57,9 @@ func (a *Agent) watchPlan(ctx context.Context) {
 				return
 			}
 			a.problem(CodeWatch, fmt.Sprintf("cannot watch for changes; a full pass every %s finds them: %v", a.Relist, err))
-			a.heard("") // anything may have happened meanwhile
+			if !a.begins(pl) {
+				a.heard("") // anything may have happened meanwhile
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -58,6 +67,38 @@ func (a *Agent) watchPlan(ctx context.Context) {
 		case <-time.After(longGap):
 		}
 	}
+}
+
+// begins reports whether the first pass over pl is still to come, so that nothing is missed
+// by not having watched until now, and lets it begin.
+func (a *Agent) begins(pl *plan) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.unwatched == nil || a.played != pl {
+		return false
+	}
+	close(a.unwatched)
+	a.unwatched = nil
+	return true
+}
+
+// awaitWatch gives the watcher time to see what happens to a plan before the first pass
+// over it looks. If that takes longer, there is another pass when it does.
+func (a *Agent) awaitWatch(ctx context.Context) {
+	a.mu.Lock()
+	begins := a.unwatched
+	a.mu.Unlock()
+	if begins == nil {
+		return
+	}
+	select {
+	case <-begins:
+	case <-ctx.Done():
+	case <-time.After(shortly):
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unwatched = nil
 }
 
 // heard notes that something may have changed; the empty resource stands for everything.
@@ -71,15 +112,36 @@ func (a *Agent) heard(r topology.Resource) {
 	signal(a.events)
 }
 
-// takeDirty returns what changed since the last call; nothing if that may be anything.
-func (a *Agent) takeDirty() []topology.Resource {
+// takeDirty returns what may have changed since the last call, and whether anything may.
+// Without a resource, that is everything.
+func (a *Agent) takeDirty() (about []topology.Resource, any bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := a.dirty[""]
-	out := slices.Collect(maps.Keys(a.dirty))
+	dirty := a.dirty
 	a.dirty = nil
-	if all {
-		return nil
+	if dirty[""] {
+		return nil, true
+	}
+	return slices.Collect(maps.Keys(dirty)), len(dirty) > 0
+}
+
+// echo reports whether what was heard may be what the agent itself did just before. It is
+// asked once about each.
+func (a *Agent) echo(about []topology.Resource) bool {
+	ours := a.ours
+	a.ours = nil
+	return len(about) > 0 && !slices.ContainsFunc(about, func(r topology.Resource) bool { return !ours[r] })
+}
+
+// touched are the resources of what a pass changed.
+func (p *pass) touched() map[topology.Resource]bool {
+	out := map[topology.Resource]bool{}
+	for _, it := range p.played {
+		if it.status.Outcome == interpret.Changed {
+			for _, c := range it.claims {
+				out[topology.Resource(c)] = true
+			}
+		}
 	}
 	return out
 }
