@@ -103,7 +103,7 @@ func TestScorePolicy(t *testing.T) {
 		{score.Policy{}, score.Policy{Preset: score.Reviewed, OnDestroy: score.DestroyNever}, nil},
 		{score.Policy{}, score.Policy{Preset: score.Guarded, OnIntent: score.IntentApply, OnDrift: score.DriftCorrect, OnAbsent: score.AbsentReport}, nil}, // the same
 		{score.Policy{}, score.Policy{OnAbsent: score.AbsentCollect}, []string{loose("onAbsent", "collect", "report")}},
-		{score.Policy{Preset: score.Converge}, score.Policy{OnAbsent: score.AbsentRestore}, []string{loose("onAbsent", "restore", "collect")}},
+		{score.Policy{Preset: score.Converge, OnAbsent: score.AbsentRestore}, score.Policy{OnAbsent: score.AbsentCollect}, []string{loose("onAbsent", "collect", "restore")}},
 		{score.Policy{Preset: score.Converge}, score.Policy{OnAbsent: score.AbsentRelease}, nil},
 		{score.Policy{Preset: score.Reviewed}, score.Policy{OnIntent: score.IntentApply, OnDrift: score.DriftCorrect},
 			[]string{loose("onIntent", "apply", "confirm"), loose("onDrift", "correct", "report")}},
@@ -130,7 +130,7 @@ func TestScorePolicy(t *testing.T) {
 }
 
 func TestStricter(t *testing.T) {
-	order := []score.OnAbsent{"", score.AbsentRestore, score.AbsentCollect, score.AbsentRelease, score.AbsentReport, "incinerate"}
+	order := []score.OnAbsent{"", score.AbsentCollect, score.AbsentRestore, score.AbsentRelease, score.AbsentReport, "incinerate"}
 	for i, a := range order {
 		for j, b := range order {
 			if got := score.Stricter(a, b); got != order[max(i, j)] {
