@@ -41,8 +41,12 @@ func (g *gate) Holds(ctx context.Context, _ score.Score, mark topology.Mark) err
 		}
 	}
 	now := g.settled()
-	if e.Triggers == now && g.kept() {
+	generation := g.it.manifest.generation
+	if e.Triggers == now && (e.LastChanged > 0 || generation == 0) && g.kept() {
 		return nil
+	}
+	if e.LastChanged == 0 { // it is true now, however it became so: from now on a difference is drift
+		e.LastChanged = generation
 	}
 	how := store.Created
 	if owned {
