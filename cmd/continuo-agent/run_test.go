@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/agent/config"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
@@ -134,6 +135,26 @@ func TestWiring(t *testing.T) {
 	}
 	if a, b := <-sv.heard, <-sv.heard; a != "ready" || b != "stopping" {
 		t.Errorf("the supervisor heard %q, %q", a, b)
+	}
+}
+
+// The agent is under the ceiling of its configuration, and looks through the eyes of its device.
+func TestCeilingIsWired(t *testing.T) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	c := config.Config{Device: "pi-7", Ceiling: authority.Ceiling{Kinds: []score.Kind{"hostname"}}}
+	a, books, err := assemble(c, interpret.Agent{}, parts{disk: store.NewMem(), device: memory.New(), log: logrus.NewEntry(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer books.Close()
+	m := score.Manifest{Metadata: score.Metadata{Name: "m", Generation: 1}, Spec: score.ManifestSpec{Scores: []score.Score{{ID: "a", Spec: score.File{Path: "/etc/a", Mode: 0o644}}}}}
+	st, err := a.Runner.Apply(t.Context(), agent.Once(m))
+	if err != nil || st.Manifests[0].Scores[0].Code != authority.CodeKind {
+		t.Errorf("%v: %+v", err, st.Manifests)
+	}
+	if e := a.Runner.Eyes; e == nil || e.Probes == nil || e.Services == nil || e.Containers == nil {
+		t.Errorf("it looks through %+v", e)
 	}
 }
 

@@ -32,3 +32,35 @@ func TestApprove(t *testing.T) {
 	s.step("a plan that nobody made", 1, "approve", "pi-1", "--plan", strings.Repeat("0", 64), "--confirm")
 	golden.Check(t, "approve.txt", masked(s.all.String()))
 }
+
+// The last manifest of a device is not removed by a slip: what it made goes when somebody has signed for that.
+func TestUnpublishTheLast(t *testing.T) {
+	b := newBench(t)
+	b.up("--device", "pi-1")
+	pi := b.device("pi-1")
+	if code, out, errs := b.run("publish", b.write("m.yaml", good), "--confirm", "--wait"); code != 0 {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	code, out, errs := b.run("unpublish", "pi-1", "kiosk")
+	if code != 0 || !strings.Contains(out, "conf (file, file:/etc/kiosk.conf): the device removes what it made for it") ||
+		!strings.Contains(errs, "no manifest is left for this device: it removes nothing before an approval is signed") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	b.run("unpublish", "pi-1", "kiosk", "--confirm")
+	b.run("status", "pi-1", "--wait")
+	code, out, errs = b.run("plan", "pi-1")
+	id := planID.FindStringSubmatch(out)
+	if code != 1 || id == nil || !strings.Contains(out, "pending: brake") || !strings.Contains(errs, "to approve what waits for a signature: continuo approve pi-1 --plan") {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	if _, there := pi.mem.Read("/etc/kiosk.conf"); !there {
+		t.Fatal("it is gone already")
+	}
+	code, out, errs = b.run("approve", "pi-1", "--plan", id[1], "--confirm")
+	if _, there := pi.mem.Read("/etc/kiosk.conf"); code != 0 || there {
+		t.Errorf("exit %d, there: %v: %s%s", code, there, out, errs)
+	}
+	if code, out, _ := b.run("plan", "pi-1"); code != 0 || !strings.Contains(out, "nothing differs") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+}

@@ -131,7 +131,7 @@ func (u up) greet(out io.Writer, url, reach, dir string, devices []fleet.Device)
 	if u.data != "" {
 		at = " --data " + dir
 	}
-	fmt.Fprintf(out, "\npublish to it:     continuo publish FILE --confirm%s\nlook at devices:   continuo status%[1]s\n", at)
+	fmt.Fprintf(out, "\npublish to it:     continuo publish FILE --confirm%s\nlook at devices:   continuo status%[1]s\nask what one does: continuo plan DEVICE%[1]s\n", at)
 	if len(devices) == 0 {
 		fmt.Fprintf(out, "make a device known: continuo up --device ID%s\n", at)
 	}
