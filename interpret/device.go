@@ -138,13 +138,21 @@ type Problem struct {
 // Fold returns the state of a set of scores. A set without scores is converged.
 func Fold(scores []ScoreStatus) State {
 	n := map[State]int{}
-	for _, s := range scores {
-		n[s.state()]++
+	count(n, scores)
+	return fold(n, len(scores))
+}
+
+func count(n map[State]int, scores []ScoreStatus) {
+	for i := range scores {
+		n[scores[i].state()]++
 	}
+}
+
+func fold(n map[State]int, total int) State {
 	switch {
-	case n[StateConverged] == len(scores):
+	case n[StateConverged] == total:
 		return StateConverged
-	case n[StateFailed] == len(scores):
+	case n[StateFailed] == total:
 		return StateFailed
 	case n[StateFailed] > 0:
 		return StatePartial
@@ -157,7 +165,7 @@ func Fold(scores []ScoreStatus) State {
 	return StateConverged
 }
 
-func (st ScoreStatus) state() State {
+func (st *ScoreStatus) state() State {
 	switch st.Outcome {
 	case Unchanged, Changed:
 		if st.Conditions.Good() {
@@ -181,16 +189,17 @@ func (st ScoreStatus) state() State {
 
 // FoldDevice fills in the states of d from the outcomes of its scores.
 func (d *DeviceStatus) FoldDevice() {
-	var all []ScoreStatus
+	all, total := map[State]int{}, 0
 	for i := range d.Manifests {
 		d.Manifests[i].State = Fold(d.Manifests[i].Scores)
-		all = append(all, d.Manifests[i].Scores...)
+		count(all, d.Manifests[i].Scores)
+		total += len(d.Manifests[i].Scores)
 	}
 	switch {
 	case d.Generation == 0 && len(d.Manifests) == 0:
 		d.State = StateNoIntent
 	default:
-		d.State = Fold(all)
+		d.State = fold(all, total)
 	}
 }
 
