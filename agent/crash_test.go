@@ -51,11 +51,11 @@ func (r *rig) snapshot() string {
 		st, err := r.dev.Files().File(context.Background(), p)
 		fmt.Fprintf(&b, "%s %q %o %s %v\n", p, c, st.Mode, st.Mark, err)
 	}
-	for _, u := range []string{"app.service", "old.service", "web.service", "db.service"} {
+	for _, u := range []string{"app.service", "old.service", "web.service", "base.service"} {
 		st, err := r.dev.Services().Service(context.Background(), u)
 		fmt.Fprintf(&b, "%s %s %s %s %v\n", u, st.Load, st.Active, st.Enabled, err)
 	}
-	for _, c := range []string{"web", "db"} {
+	for _, c := range []string{"web", "base"} {
 		st, err := r.dev.Containers().Container(context.Background(), c)
 		fmt.Fprintf(&b, "%s %s %s %v\n", c, st.State, st.SpecDigest, err)
 	}
@@ -77,7 +77,7 @@ func TestKillAtEveryStep(t *testing.T) {
 	one := intent(1, manifest("m", file("conf", "/etc/app.conf", "1"), service("app", "app.service", "conf"),
 		file("gone", "/etc/gone", "1"), service("old", "old.service"), container("web", "web"), host("a")))
 	m := manifest("m", file("conf", "/etc/app.conf", "2"), service("app", "app.service", "conf"),
-		file("new", "/etc/new/file", "2"), container("web", "web"), container("db", "db"), host("b"))
+		file("new", "/etc/new/file", "2"), container("web", "web"), container("db", "base"), host("b"))
 	m.Metadata.Generation = 2
 	two := intent(2, m)
 	prepared := func() *rig {
