@@ -169,6 +169,9 @@ func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.past[mark]
+	if h == nil && e == looked && st.Outcome == interpret.Unchanged {
+		return // as nearly always
+	}
 	if h == nil || h.wish != wish {
 		h = &past{wish: wish}
 	}

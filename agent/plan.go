@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -73,12 +75,18 @@ func (it *item) mark() topology.Mark {
 // prepared is prepare for what is in force of in.
 func (r *Runner) prepared(in Intent) *plan {
 	now, back := r.inForce(in)
-	p := prepare(now)
+	p := prepare(now, r.kept)
 	p.offered, p.back = in, back
 	return p
 }
 
-func prepare(in Intent) *plan {
+// kept is what the books hold of the score that owns a resource: the same bytes are not held twice.
+func (r *Runner) kept(res score.Resource) json.RawMessage {
+	e, _ := r.Store.Owner(string(res))
+	return e.Spec
+}
+
+func prepare(in Intent, kept func(score.Resource) json.RawMessage) *plan {
 	p := &plan{
 		offered: in, intent: in, claimed: map[score.Resource][]*item{}, ports: map[string][]claim{},
 		marks: map[topology.Mark]bool{}, unread: map[topology.Mark]bool{},
@@ -86,7 +94,7 @@ func prepare(in Intent) *plan {
 	p.manifests = make([]plannedManifest, len(in.Assignment.Spec.Manifests))
 	for i, m := range in.Assignment.Spec.Manifests {
 		p.manifests[i] = plannedManifest{name: m.Metadata.Name, generation: m.Metadata.Generation, policy: m.Spec.Policy}
-		p.manifests[i].plan(m)
+		p.manifests[i].plan(m, kept)
 	}
 	slices.SortFunc(p.manifests, func(a, b plannedManifest) int { return cmp.Compare(a.name, b.name) })
 	for i := range p.manifests {
@@ -107,7 +115,7 @@ func prepare(in Intent) *plan {
 	return p
 }
 
-func (pm *plannedManifest) plan(m score.Manifest) {
+func (pm *plannedManifest) plan(m score.Manifest, kept func(score.Resource) json.RawMessage) {
 	byID := map[score.ID]*item{}
 	if cycle := score.Cycle(m.Spec.Scores); cycle != nil {
 		// nothing of it can be ordered; each score says so
@@ -116,6 +124,7 @@ func (pm *plannedManifest) plan(m score.Manifest) {
 		}
 		return
 	}
+	sum, body := sha256.New(), bytes.Buffer{}
 	for _, s := range score.Order(m.Spec.Scores) {
 		it := &item{score: s}
 		pm.items = append(pm.items, it)
@@ -123,16 +132,18 @@ func (pm *plannedManifest) plan(m score.Manifest) {
 		if _, opaque := s.Spec.(score.Opaque); opaque {
 			continue // Play says what is wrong with it
 		}
-		spec, err := score.Encode(s.Spec)
-		if err != nil {
+		sum.Reset()
+		body.Reset()
+		if err := errors.Join(score.Write(sum, s.Spec), score.Write(&body, s)); err != nil {
 			it.problem, it.invalidity = err.Error(), interpret.CodeInvalid
 			continue
 		}
-		sum := sha256.Sum256(spec)
-		it.digest, it.claims = hex.EncodeToString(sum[:]), s.Spec.Claims()
-		if it.body, err = score.Encode(s); err != nil {
-			it.problem, it.invalidity = err.Error(), interpret.CodeInvalid
-			continue
+		it.digest, it.claims = hex.EncodeToString(sum.Sum(nil)), s.Spec.Claims()
+		if len(it.claims) > 0 {
+			it.body = kept(it.claims[0])
+		}
+		if !bytes.Equal(it.body, body.Bytes()) {
+			it.body = bytes.Clone(body.Bytes())
 		}
 		r := score.NewReport()
 		s.Spec.Check(r)

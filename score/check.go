@@ -218,30 +218,31 @@ func Order(scores []Score) []Score {
 
 func order(scores []Score) (out []Score, cycle []ID) {
 	const visiting, done = 1, 2
-	byID := make(map[ID]Score, len(scores))
-	for _, s := range scores {
-		byID[s.ID] = s
+	byID := make(map[ID]int, len(scores))
+	for i, s := range scores {
+		byID[s.ID] = i
 	}
-	state := make(map[ID]int, len(scores))
+	state := make([]int, len(scores))
+	out = make([]Score, 0, len(scores))
 	var path []ID
 	var visit func(ID) bool
 	visit = func(id ID) bool {
-		s, ok := byID[id]
+		i, ok := byID[id]
 		switch {
-		case !ok || state[id] == done:
+		case !ok || state[i] == done:
 			return true
-		case state[id] == visiting:
+		case state[i] == visiting:
 			cycle = slices.Clone(path[slices.Index(path, id):])
 			return false
 		}
-		state[id], path = visiting, append(path, id)
-		for _, need := range slices.Sorted(slices.Values(s.Needs())) {
+		state[i], path = visiting, append(path, id)
+		for _, need := range slices.Sorted(slices.Values(scores[i].Needs())) {
 			if !visit(need) {
 				return false
 			}
 		}
-		state[id], path = done, path[:len(path)-1]
-		out = append(out, s)
+		state[i], path = done, path[:len(path)-1]
+		out = append(out, scores[i])
 		return true
 	}
 	ids := make([]ID, 0, len(byID))

@@ -3,6 +3,7 @@ package score
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -27,6 +28,11 @@ func (e *DecodeError) Error() string {
 // their order and the spelling of their texts and numbers; white space between them goes.
 func Encode(v any) ([]byte, error) {
 	return json.Marshal(v, json.Deterministic(true), jsontext.PreserveRawStrings(true))
+}
+
+// Write is Encode into w.
+func Write(w io.Writer, v any) error {
+	return json.MarshalWrite(w, v, json.Deterministic(true), jsontext.PreserveRawStrings(true))
 }
 
 // Decode reads exactly one JSON value into v. Unknown fields, fields that differ in

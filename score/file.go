@@ -109,10 +109,10 @@ func isAgents(p string) bool {
 		return true
 	}
 	for _, root := range []string{"/etc", "/run", "/usr/lib", "/lib", "/usr/local/lib"} {
-		for _, unit := range []string{"continuo-agent.service", "continuo-.service.d/"} { // the second is a drop-in by prefix
-			if strings.HasPrefix(p, root+"/systemd/system/"+unit) {
-				return true
-			}
+		rest, below := strings.CutPrefix(p, root)
+		unit, ok := strings.CutPrefix(rest, "/systemd/system/")
+		if below && ok && (strings.HasPrefix(unit, "continuo-agent.service") || strings.HasPrefix(unit, "continuo-.service.d/")) { // the second is a drop-in by prefix
+			return true
 		}
 	}
 	return false

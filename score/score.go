@@ -94,16 +94,28 @@ type envelope struct {
 	Spec         jsontext.Value `json:"spec"`
 }
 
+// outgoing is envelope with a spec that is not encoded yet: that is done once, in place.
+type outgoing struct {
+	Kind         Kind    `json:"kind"`
+	ID           ID      `json:"id"`
+	After        []ID    `json:"after,omitempty"`
+	Decommission bool    `json:"decommission,omitzero"`
+	Policy       *Policy `json:"policy,omitempty"`
+	Health       *Health `json:"health,omitempty"`
+	Engine       *Engine `json:"engine,omitempty"`
+	Spec         Spec    `json:"spec"`
+}
+
 // MarshalJSONTo writes s with its kind as discriminator.
 func (s Score) MarshalJSONTo(enc *jsontext.Encoder) error {
 	if s.Spec == nil {
 		return fmt.Errorf("cannot encode score %q: no spec", s.ID)
 	}
-	body, err := Encode(s.Spec)
+	err := json.MarshalEncode(enc, outgoing{s.Spec.Kind(), s.ID, s.After, s.Decommission, s.Policy, s.Health, s.Engine, s.Spec})
 	if err != nil {
 		return fmt.Errorf("cannot encode score %q: %w", s.ID, err)
 	}
-	return json.MarshalEncode(enc, envelope{s.Spec.Kind(), s.ID, s.After, s.Decommission, s.Policy, s.Health, s.Engine, body})
+	return nil
 }
 
 // UnmarshalJSONFrom reads what MarshalJSONTo writes. A spec that this build cannot
