@@ -55,6 +55,14 @@ func (c *consent) given(a interpret.PlannedAction) (g authority.Given, name stri
 	return authority.Plan, c.name, false
 }
 
+// covers reports whether c is about an action of a plan.
+func (c *consent) covers(a interpret.PlannedAction) bool {
+	if _, planned := c.plan[markOf(a.Manifest, string(a.Score))]; planned {
+		return true
+	}
+	return slices.ContainsFunc(c.approvals, func(ap interpret.Approval) bool { return ap.Manifest == a.Manifest && ap.Score == a.Score })
+}
+
 // restarts reports whether the plan says that a score is restarted because of another one.
 func (c *consent) restarts(a interpret.PlannedAction) bool {
 	for _, p := range c.plan {

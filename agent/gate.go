@@ -137,13 +137,13 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	how := store.Created
 	if owned {
 		how = entry.Provenance
-	} else if a.Found && a.FoundMark != g.it.mark() {
+	} else if a.Found && (prov == interpret.Foreign || a.FoundMark != g.it.mark()) {
 		how = store.Adopted
 	}
 	if a.Cause == interpret.CauseIntent || a.Cause == interpret.CauseRollback {
 		entry.LastChanged = 0 // until it is true for once, it is no drift
 	}
-	if err := g.Store.Begin(g.actions(entry, how, backup, v.Authority)...); err != nil {
+	if err := g.Store.BeginWith(g.owns(), g.actions(entry, how, backup, v.Authority)...); err != nil {
 		return interpret.Verdict{}, err
 	}
 	g.effort = tried
@@ -152,10 +152,22 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	return v, nil
 }
 
-// released reports whether a thing was given up while it carried this mark of ours.
-func (r *Runner) released(res score.Resource, mark topology.Mark) bool {
-	was, ok := r.Store.Note(noteReleased + string(res))
-	return ok && was == string(mark)
+// wasReleased reports whether a thing was given up: a mark of ours that it may carry still, of whatever
+// score it was, means nothing.
+func (r *Runner) wasReleased(res score.Resource) bool {
+	_, ok := r.Store.Note(noteReleased + string(res))
+	return ok
+}
+
+// owns is what to note when the score takes what it claims: it is given up no more.
+func (g *gate) owns() map[string]string {
+	notes := map[string]string{}
+	for _, c := range g.it.claims {
+		if g.wasReleased(c) {
+			notes[noteReleased+string(c)] = ""
+		}
+	}
+	return notes
 }
 
 // provenance says whose the thing is. A mark of another manifest that may still want
@@ -167,7 +179,7 @@ func (g *gate) provenance(a interpret.Action, e store.Entry, owned bool) (interp
 	switch {
 	case owned || !a.Found:
 		return interpret.Owned, nil
-	case g.released(g.it.claims[0], a.FoundMark):
+	case g.wasReleased(g.it.claims[0]):
 		return interpret.Foreign, nil
 	case a.FoundMark == g.it.mark():
 		return interpret.Owned, nil

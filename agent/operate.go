@@ -12,6 +12,7 @@ import (
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
 )
 
 // perform does one operation.
@@ -102,12 +103,47 @@ func (a *Agent) install(ctx context.Context, o order) interpret.Receipt {
 		return a.failed(o, err)
 	}
 	actions, failed := p.receiptActions()
+	left, lacks := p.left(now, c)
 	r := o.receipt(a, interpret.ResultDone, "", "")
-	if failed {
+	switch {
+	case p.superseded:
+		r = o.receipt(a, interpret.ResultFailed, CodePrefetch, "what it needs from elsewhere is being fetched, and until then nothing of it is done: ask again when it is here")
+	case p.halted():
+		r = o.receipt(a, interpret.ResultFailed, CodeSuperseded, "a newer assignment, or an order to stop, came in the middle of it")
+	case failed || lacks:
 		r = o.receipt(a, interpret.ResultFailed, "", "some of it did not come true: see the actions")
 	}
-	r.Generation, r.Actions = st.Generation, actions
+	r.Generation, r.Actions = st.Generation, append(actions, left...)
 	return shorten(r)
+}
+
+// left are the actions that c covers and that were not even tried, each with the reason. Lacks tells
+// that one of them is missed: what the plan says that it cannot be had by consent to it, is not.
+func (p *pass) left(was interpret.Plan, c *consent) (left []interpret.ReceiptAction, lacks bool) {
+	now := map[topology.Mark]interpret.ReceiptAction{}
+	for _, it := range p.plan.items() {
+		if st := it.status; it.effort != tried && !st.Outcome.Converged() {
+			now[it.mark()] = interpret.ReceiptAction{Manifest: it.manifest.name, Score: it.score.ID, Kind: st.Kind, Outcome: st.Outcome, Code: st.Code,
+				Message: st.Message, Cause: st.Cause, Resources: it.claims}
+		}
+	}
+	for _, a := range p.removals {
+		if a.Decision != interpret.DecideApply {
+			now[markOf(a.Manifest, string(a.Score))] = interpret.ReceiptAction{Manifest: a.Manifest, Score: a.Score, Kind: a.Kind, Code: a.Code, Message: a.Reason,
+				Outcome: outcomeOf(authority.Answer{Decision: a.Decision, Code: a.Code}), Cause: a.Cause, Resources: a.Resources}
+		}
+	}
+	for _, a := range was.Actions {
+		x, is := now[markOf(a.Manifest, string(a.Score))]
+		if !is || !c.covers(a) {
+			continue
+		}
+		x.Action = a.Action
+		left = append(left, x)
+		named := len(c.approvals) > 0 // one by one, and so none of them is there by the way
+		lacks = lacks || named || a.Decision == interpret.DecideApply || a.Code == interpret.CodeConfirm || a.Code == interpret.CodeWindow || x.Code == interpret.CodePlanChanged
+	}
+	return left, lacks
 }
 
 // matches finds the action of a plan that an approval names, or says in which part it names
@@ -152,7 +188,7 @@ func chosen(p *plan, op interpret.Operation) (items []*item, missing string) {
 // adopt takes over what is there. Its content is kept, and nothing of it is changed; what
 // differs is corrected by the next pass, as far as the policy lets it.
 func (a *Agent) adopt(ctx context.Context, o order) interpret.Receipt {
-	present, _ := a.present()
+	present, control := a.present()
 	items, missing := chosen(present, o.op)
 	if missing != "" {
 		return o.receipt(a, interpret.ResultRefused, CodeNothingToDo, missing)
@@ -162,34 +198,72 @@ func (a *Agent) adopt(ctx context.Context, o order) interpret.Receipt {
 			return o.receipt(a, interpret.ResultRefused, code, why)
 		}
 	}
-	p := &pass{Runner: a.Runner, plan: present}
+	p := &pass{Runner: a.Runner, plan: present, dry: true, blocked: control.Blocked}
+	if _, err := p.run(ctx); err != nil { // looks at what is there
+		return a.failed(o, err)
+	}
 	r := o.receipt(a, interpret.ResultDone, "", "")
-	notes := map[string]string{}
+	taken := 0
 	for _, it := range items {
-		g := p.gate(it)
-		if _, owned := g.primary(); owned || len(it.claims) == 0 {
+		x := interpret.ReceiptAction{Manifest: it.manifest.name, Score: it.score.ID, Kind: it.score.Spec.Kind(), Action: interpret.ActionNone,
+			Outcome: interpret.Unchanged, Authority: "plan:" + o.op.ID, Resources: it.claims}
+		if st, in := p.inTheWayOfAdoption(it); in {
+			x.Outcome, x.Code, x.Message, x.Authority = st.Outcome, st.Code, st.Message, ""
+			r.Actions = append(r.Actions, x)
 			continue
 		}
-		backup, err := g.backUp(ctx)
+		backup, some, err := p.takeOver(ctx, it, o.op.ID)
 		if err != nil {
 			return a.failed(o, err)
 		}
-		actions := g.actions(store.Entry{}, store.Adopted, backup, "plan:"+o.op.ID)
-		for i := range actions {
-			actions[i].Entry.SpecDigest, actions[i].Entry.Generation = "", 0 // never applied: what differs is new
-			notes[noteReleased+actions[i].Entry.Resource] = ""
+		if taken++; some {
+			x.Backup = backup
+			r.Actions = append(r.Actions, x)
 		}
-		if err := a.Runner.Store.Record(actions...); err != nil {
-			return a.failed(o, err)
-		}
-		r.Actions = append(r.Actions, interpret.ReceiptAction{Manifest: it.manifest.name, Score: it.score.ID, Kind: it.score.Spec.Kind(),
-			Outcome: interpret.Unchanged, Authority: "plan:" + o.op.ID, Resources: it.claims, Backup: backup})
 	}
-	if err := a.Runner.Store.SetNotes(notes); err != nil {
-		return a.failed(o, err)
+	switch {
+	case taken == 0:
+		r.Result, r.Code, r.Message = interpret.ResultRefused, CodeNothingToDo, "nothing of it can be taken over: see the actions"
+	case taken < len(items) && len(o.op.Scores) > 0:
+		r.Result, r.Message = interpret.ResultFailed, "not all of it can be taken over: see the actions"
 	}
 	r.Finished = now()
 	return shorten(r)
+}
+
+// inTheWayOfAdoption says why a score cannot take over what it claims, after p has looked.
+func (p *pass) inTheWayOfAdoption(it *item) (st interpret.ScoreStatus, some bool) {
+	switch st = it.status; {
+	case st.Outcome == interpret.Conflict && st.Code == authority.CodeForeign && it.action.Action != "": // this is what it is for
+	case st.Outcome == interpret.Conflict, st.Outcome == interpret.Failed, st.Outcome == interpret.Refused, st.Outcome == interpret.Unsupported, len(it.claims) == 0:
+		return st, true
+	}
+	if it.action.Action == interpret.ActionCreate {
+		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: CodeNothingToDo, Message: "there is nothing to take over: it is not there"}, true
+	}
+	if e, owned := p.gate(it).primary(); owned && e.Manifest != it.manifest.name {
+		return interpret.ScoreStatus{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy, Message: fmt.Sprintf("it is owned by manifest %q", e.Manifest)}, true
+	}
+	return st, false
+}
+
+// takeOver makes a score own what it claims, after a backup. What it owns already stays as it is.
+func (p *pass) takeOver(ctx context.Context, it *item, operation string) (backup string, some bool, err error) {
+	g := p.gate(it)
+	if _, owned := g.primary(); owned {
+		return "", false, nil
+	}
+	if backup, err = g.backUp(ctx); err != nil {
+		return "", false, err
+	}
+	actions := g.actions(store.Entry{}, store.Adopted, backup, "plan:"+operation)
+	for i := range actions {
+		actions[i].Entry.SpecDigest, actions[i].Entry.Generation = "", 0 // never applied: what differs is new
+	}
+	if err := p.Store.Record(actions...); err != nil {
+		return "", false, err
+	}
+	return backup, true, p.Store.SetNotes(g.owns())
 }
 
 // noteReleased is the prefix of the notes of what was given up and may still carry a mark of
@@ -204,7 +278,7 @@ func (a *Agent) release(o order) interpret.Receipt {
 	for _, e := range a.Runner.Store.ByManifest(o.op.Manifest) {
 		if len(o.op.Scores) == 0 || slices.Contains(o.op.Scores, score.ID(e.Score)) {
 			resources = append(resources, e.Resource)
-			notes[noteReleased+e.Resource] = e.Manifest + "/" + e.Score
+			notes[noteReleased+e.Resource] = "by " + o.op.ID
 			r.Actions = append(r.Actions, interpret.ReceiptAction{Manifest: e.Manifest, Score: score.ID(e.Score), Kind: score.Kind(e.Kind),
 				Outcome: interpret.Unchanged, Authority: "plan:" + o.op.ID, Resources: []score.Resource{score.Resource(e.Resource)}})
 		}

@@ -16,9 +16,31 @@ import (
 )
 
 // noteOperation is the prefix of the notes of ids that were used: written before anything is
-// done, so that nothing is ever done twice. The value is the digest of the document, and when
-// the id may be forgotten.
+// done, so that nothing is ever done twice.
 const noteOperation = "op/"
+
+// A burnt is what is noted of an id.
+type burnt struct {
+	request string    // digest of the document
+	till    time.Time // when the id may be forgotten
+	over    bool      // its receipt was kept, and may be gone by now
+}
+
+func (b burnt) String() string {
+	text := b.request + " " + b.till.UTC().Format(time.RFC3339)
+	if b.over {
+		text += " over"
+	}
+	return text
+}
+
+func readBurnt(text string) (b burnt) {
+	request, rest, _ := strings.Cut(text, " ")
+	till, over, _ := strings.Cut(rest, " ")
+	b.request, b.over = request, over != ""
+	b.till, _ = time.Parse(time.RFC3339, till)
+	return b
+}
 
 // How long ids and what came of them are remembered beyond the end of an operation, and how
 // many ids at most.
@@ -37,6 +59,7 @@ const (
 	CodeNoBackup        interpret.Code = "no_backup"        // there is no such backup, or it is damaged
 	CodeNoRollback      interpret.Code = "no_rollback"      // a rollback that is declared could not be done
 	CodeTooManyWaiting  interpret.Code = "too_many_waiting" // operations that were not done yet
+	CodeSuperseded      interpret.Code = "superseded"       // something newer came in the middle of it
 )
 
 // maxQueue bounds the operations that wait for the pass under way.
@@ -55,27 +78,28 @@ func (a *Agent) Operation(op interpret.Operation, digest string) error {
 	defer a.accepting.Unlock()
 	s := a.Runner.Store
 	o := order{op, digest, now()}
-	if was, used := s.Note(noteOperation + op.ID); used {
-		if before, _, _ := strings.Cut(was, " "); before != digest {
-			a.send(o.receipt(a, interpret.ResultConflict, CodeOperationReused, "the id of this operation was used before, for something else: ask again with a new id"))
-			return nil
-		}
-		body, known, err := s.Receipt(op.ID)
-		var r interpret.Receipt
-		if err == nil && known && score.Decode(body, &r) == nil {
-			a.send(r) // the answer was lost
-		}
+	if text, used := s.Note(noteOperation + op.ID); used {
+		a.again(o, readBurnt(text))
 		return nil
 	}
 	a.mu.Lock()
 	full := len(a.orders) >= maxQueue
 	a.mu.Unlock()
-	if full {
-		a.send(o.receipt(a, interpret.ResultRefused, CodeTooManyWaiting, "too many operations wait on this device: ask again later"))
+	notes, room := a.burn(op, digest)
+	if !room {
+		a.send(o.receipt(a, interpret.ResultRefused, CodeTooManyWaiting, "this device remembers as many operations as it can until they expire: ask again later, with a new id"))
 		return nil
 	}
-	if err := s.SetNotes(a.burn(op, digest)); err != nil {
+	if err := s.SetNotes(notes); err != nil {
 		return fmt.Errorf("cannot keep the operation %s: %w", op.ID, err)
+	}
+	if full { // its id is used all the same: it is refused for good
+		r := o.receipt(a, interpret.ResultRefused, CodeTooManyWaiting, "too many operations wait on this device: ask again later, with a new id")
+		if err := cmp.Or(a.Runner.saveReceipt(r), a.Runner.over(op.ID)); err != nil {
+			return err
+		}
+		a.send(r)
+		return nil
 	}
 	a.Log.WithFields(logrus.Fields{"operation": op.ID, "verb": op.Verb, "actor": op.Actor, "reason": op.Reason}).Info("operation accepted")
 	a.mu.Lock()
@@ -85,32 +109,50 @@ func (a *Agent) Operation(op interpret.Operation, digest string) error {
 	return nil
 }
 
+// again answers for an operation whose id was used before.
+func (a *Agent) again(o order, was burnt) {
+	if was.request != o.request {
+		a.send(o.receipt(a, interpret.ResultConflict, CodeOperationReused, "the id of this operation was used before, for something else: ask again with a new id"))
+		return
+	}
+	body, known, err := a.Runner.Store.Receipt(o.op.ID)
+	var r interpret.Receipt
+	switch {
+	case err == nil && known && score.Decode(body, &r) == nil:
+		a.send(r) // the answer was lost
+	case was.over:
+		a.send(o.receipt(a, interpret.ResultRefused, CodeOperationReused, "this operation was over before, and what came of it is not kept any more: ask again with a new id"))
+	}
+}
+
 // burn is what to note of an operation before anything is done, and of those that can be
-// forgotten.
-func (a *Agent) burn(op interpret.Operation, digest string) map[string]string {
-	notes := map[string]string{}
+// forgotten: what has expired is not done again anyway. There may be no room for one more.
+func (a *Agent) burn(op interpret.Operation, digest string) (notes map[string]string, room bool) {
 	type used struct {
 		name string
 		till time.Time
 	}
 	var all []used
-	for name, v := range a.Runner.Store.Notes(noteOperation) {
-		_, text, _ := strings.Cut(v, " ")
-		till, _ := time.Parse(time.RFC3339, text)
-		all = append(all, used{name, till})
+	for name, text := range a.Runner.Store.Notes(noteOperation) {
+		all = append(all, used{name, readBurnt(text).till})
 	}
 	slices.SortFunc(all, func(x, y used) int { return cmp.Or(x.till.Compare(y.till), cmp.Compare(x.name, y.name)) })
-	for i, u := range all {
-		if u.till.Before(time.Now()) || i < len(all)-maxOperations+1 {
+	notes = map[string]string{}
+	for _, u := range all {
+		switch {
+		case u.till.Before(time.Now()), len(all)-len(notes) >= maxOperations && u.till.Add(-rememberOperations).Before(time.Now()):
 			notes[u.name] = ""
 		}
+	}
+	if len(all)-len(notes) >= maxOperations {
+		return nil, false
 	}
 	till := time.Now()
 	if op.Expires.After(till) {
 		till = op.Expires
 	}
-	notes[noteOperation+op.ID] = digest + " " + till.Add(rememberOperations).UTC().Format(time.RFC3339)
-	return notes
+	notes[noteOperation+op.ID] = burnt{request: digest, till: till.Add(rememberOperations)}.String()
+	return notes, true
 }
 
 // receipt is what came of o.
@@ -126,13 +168,12 @@ func (o order) receipt(a *Agent, result interpret.Result, code interpret.Code, m
 // begun is finished by the next pass, because the journal says so; the rest is not done.
 func (a *Agent) interrupted() {
 	s := a.Runner.Store
-	for name, v := range s.Notes(noteOperation) {
-		id := strings.TrimPrefix(name, noteOperation)
-		if _, known, err := s.Receipt(id); known || err != nil {
+	for name, text := range s.Notes(noteOperation) {
+		id, was := strings.TrimPrefix(name, noteOperation), readBurnt(text)
+		if _, known, err := s.Receipt(id); was.over || known || err != nil {
 			continue
 		}
-		digest, _, _ := strings.Cut(v, " ")
-		r := order{interpret.Operation{ID: id}, digest, now()}.receipt(a, interpret.ResultInterrupted, CodeInterrupted,
+		r := order{interpret.Operation{ID: id}, was.request, now()}.receipt(a, interpret.ResultInterrupted, CodeInterrupted,
 			"the agent ended before this operation did: what was begun is finished, nothing else is done; plan again to see what is left")
 		a.conclude(r)
 	}
@@ -173,6 +214,9 @@ func (a *Agent) conclude(r interpret.Receipt) {
 func (a *Agent) saveReceipts() {
 	a.unsaved = slices.DeleteFunc(a.unsaved, func(r interpret.Receipt) bool {
 		err := a.Runner.saveReceipt(r)
+		if err == nil {
+			err = a.Runner.over(r.ID)
+		}
 		if err != nil {
 			a.notKept(err)
 		}
@@ -188,6 +232,17 @@ func (a *Agent) saveReceipts() {
 func (a *Agent) notKept(err error) {
 	a.unkept = true
 	a.problem(CodeStore, err.Error())
+}
+
+// over notes that the receipt of an operation was kept: not so many receipts are kept as ids.
+func (r *Runner) over(id string) error {
+	text, used := r.Store.Note(noteOperation + id)
+	if !used {
+		return nil // a pass
+	}
+	b := readBurnt(text)
+	b.over = true
+	return r.Store.SetNotes(map[string]string{noteOperation + id: b.String()})
 }
 
 func (r *Runner) saveReceipt(rc interpret.Receipt) error {

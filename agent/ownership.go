@@ -32,7 +32,7 @@ func (g *gate) actions(old store.Entry, how store.Provenance, backup, authority 
 // crash, a score that got another id or another set of triggers.
 func (g *gate) Holds(ctx context.Context, _ score.Score, mark topology.Mark) error {
 	e, owned := g.primary()
-	if !owned && (mark != g.it.mark() || g.released(g.it.claims[0], mark)) {
+	if !owned && (mark != g.it.mark() || g.wasReleased(g.it.claims[0])) {
 		return nil // true by itself, and foreign
 	}
 	for _, c := range g.it.claims {

@@ -43,10 +43,12 @@ func (p *pass) planned() (interpret.Plan, error) {
 	return out, nil
 }
 
-// restarted are the scores that are restarted when it changes.
+// restarted are the scores that are restarted when it changes, and those that are because of them.
 func restarted(it *item, all []*item) (ids []score.ID) {
-	for _, other := range all {
-		if other.manifest == it.manifest && slices.Contains(other.triggers, it) {
+	hit := map[*item]bool{it: true}
+	for _, other := range all { // needs first: one run is enough
+		if !hit[other] && slices.ContainsFunc(other.triggers, func(t *item) bool { return hit[t] }) {
+			hit[other] = true
 			ids = append(ids, other.score.ID)
 		}
 	}
