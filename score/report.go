@@ -2,6 +2,7 @@ package score
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -40,12 +41,25 @@ func NewReport() *Report { return &Report{all: new([]Problem)} }
 func (r *Report) At(steps ...any) *Report {
 	p := r.path
 	for _, s := range steps {
-		t := fmt.Sprint(s)
+		var t string
+		switch s := s.(type) {
+		case string:
+			t = s
+		case ID:
+			t = string(s)
+		case int:
+			t = strconv.Itoa(s)
+		default:
+			t = fmt.Sprint(s)
+		}
 		if t == ".." {
 			p = p[:max(strings.LastIndexByte(p, '/'), 0)]
 			continue
 		}
-		p += "/" + escaper.Replace(t)
+		if strings.ContainsAny(t, "~/") {
+			t = escaper.Replace(t)
+		}
+		p += "/" + t
 	}
 	return &Report{p, r.all}
 }

@@ -18,8 +18,9 @@ type jsonReader struct {
 	dec  *jsontext.Decoder
 	data []byte
 
-	values           int // read so far
-	at, line, column int // offset up to which was counted, and its place
+	names            map[string]string // of keys, each held once
+	values           int               // read so far
+	at, line, column int               // offset up to which was counted, and its place
 }
 
 var errTooMany = fmt.Errorf("more than %d values in one document", maxValues)
@@ -29,7 +30,7 @@ func (d *Document) readJSON(data []byte) {
 		d.place(1, 1, "", "no manifest in file")
 		return
 	}
-	r := &jsonReader{d: d, data: data, line: 1, column: 1,
+	r := &jsonReader{d: d, data: data, line: 1, column: 1, names: map[string]string{},
 		dec: jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))}
 	root, err := r.read("", 1)
 	if err == nil {
@@ -75,6 +76,15 @@ func (r *jsonReader) position(offset int) (line, column int) {
 	return r.line, r.column
 }
 
+func (r *jsonReader) name(b []byte) string {
+	name, known := r.names[string(b)]
+	if !known {
+		name = string(b)
+		r.names[name] = name
+	}
+	return name
+}
+
 func (r *jsonReader) read(path string, depth int) (*node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("more than %d levels of mappings and lists", maxDepth)
@@ -111,11 +121,12 @@ func (r *jsonReader) read(path string, depth int) (*node, error) {
 			if err != nil {
 				return nil, err
 			}
-			name, err := jsontext.AppendUnquote(nil, v)
+			var short [64]byte
+			name, err := jsontext.AppendUnquote(short[:0], v)
 			if err != nil {
 				return nil, err
 			}
-			c := key{name: string(name)}
+			c := key{name: r.name(name)}
 			c.line, c.column = r.position(int(r.dec.InputOffset()) - len(v))
 			at = path + "/" + escape(c.name)
 			if add = r.d.addKey(n, c, at); !add {

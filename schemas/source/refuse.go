@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/continuo-fleet/continuo/score"
@@ -184,6 +185,10 @@ func (d *Document) Fields(path string, known, required []string) {
 		return
 	}
 	has := func(name string) bool { return at.find(name) >= 0 }
+	lacks := slices.ContainsFunc(required, func(name string) bool { return !has(name) })
+	if !lacks && !slices.ContainsFunc(at.keys, func(k key) bool { return !slices.Contains(known, k.name) }) {
+		return // as nearly always
+	}
 	var free []string
 	for _, k := range known {
 		if !has(k) {
