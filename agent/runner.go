@@ -167,6 +167,9 @@ func (p *pass) play(ctx context.Context, it *item) error {
 		p.wellness(ctx, it, &st)
 	}
 	st.ID, st.Kind, st.SpecDigest, st.ObservedGeneration = it.score.ID, it.score.Spec.Kind(), it.digest, it.manifest.generation
+	if it.score.Policy != nil {
+		st.Policy = &it.policy
+	}
 	if e, owned := g.primary(); owned {
 		st.LastChangedGeneration = e.LastChanged
 		st.Authority = cmp.Or(st.Authority, e.Authority)

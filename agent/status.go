@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -54,7 +55,8 @@ func (p *pass) status() interpret.DeviceStatus {
 		return st
 	}
 	for _, m := range p.plan.manifests {
-		ms := interpret.ManifestStatus{Name: m.name, Generation: m.generation, Scores: make([]interpret.ScoreStatus, 0, len(m.items))}
+		pol := authority.Effective(p.Ceiling.Policy, m.policy, nil)
+		ms := interpret.ManifestStatus{Name: m.name, Generation: m.generation, Policy: &pol, Scores: make([]interpret.ScoreStatus, 0, len(m.items))}
 		for _, it := range m.items {
 			ms.Scores = append(ms.Scores, it.status)
 		}

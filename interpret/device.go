@@ -87,6 +87,8 @@ type ManifestStatus struct {
 	Generation uint64 `json:"generation"`
 	// State is the fold over its scores.
 	State State `json:"state"`
+	// Policy in force for its scores: with what its preset, and the ceiling of the device, fill in.
+	Policy *score.Policy `json:"policy,omitempty"`
 	// RolledBack is set while an earlier version is in force because this one failed.
 	RolledBack *Rollback `json:"rolledBack,omitempty"`
 	// Scores, sorted by id.

@@ -34,6 +34,8 @@ type ScoreStatus struct {
 	ObservedGeneration uint64 `json:"observedGeneration,omitzero"`
 	// LastChangedGeneration is the generation under which the device was last changed for this score.
 	LastChangedGeneration uint64 `json:"lastChangedGeneration,omitzero"`
+	// Policy in force for the score, if it is another than that of its manifest.
+	Policy *score.Policy `json:"policy,omitempty"`
 	// Cause of the last change.
 	Cause Cause `json:"cause,omitempty"`
 	// Authority that allowed the last change.
