@@ -115,20 +115,16 @@ func (r *Runner) parallel() int { return cmp.Or(r.Parallel, 4) }
 // each calls f for every item, in their order, from as many goroutines as the runner
 // may use. An item that waits for another is always behind it.
 func (p *pass) each(items []*item, f func(*item)) {
-	todo := make(chan *item)
+	var taken atomic.Int64
 	var wg sync.WaitGroup
 	for range min(p.parallel(), len(items)) {
 		wg.Go(func() {
-			for it := range todo {
-				f(it)
+			for i := taken.Add(1); i <= int64(len(items)); i = taken.Add(1) {
+				f(items[i-1])
 				p.progressed()
 			}
 		})
 	}
-	for _, it := range items {
-		todo <- it
-	}
-	close(todo)
 	wg.Wait()
 }
 
