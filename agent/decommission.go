@@ -12,7 +12,11 @@ import (
 // decommission removes what a score describes, because the score says so in words. What is
 // gone already is as it should be.
 func (p *pass) decommission(ctx context.Context, g *gate) (interpret.ScoreStatus, error) {
-	return p.Table.Remove(ctx, g.it.score, interpret.CauseExplicit, &ending{gate: g})
+	st, err := p.Table.Remove(ctx, g.it.score, interpret.CauseExplicit, &ending{gate: g})
+	if st.Outcome.Converged() {
+		st.Conditions = interpret.Conditions{} // that it is not written, or does not run, is what was asked for
+	}
+	return st, err
 }
 
 // ending is the gate in front of what is decommissioned.
