@@ -84,7 +84,8 @@ func (r *Runner) inForce(in Intent) (Intent, map[string]verdict) {
 			continue
 		}
 		good, ok := r.good(m.Metadata.Name)
-		if !ok {
+		if !ok { // it was lost since: what is known to be bad is not done again without a person
+			manifests[i].Spec.Policy = score.Policy{Preset: score.Reviewed, OnFailure: score.FailureRollBack}
 			continue
 		}
 		v.Generation, v.To = m.Metadata.Generation, good.Metadata.Generation
