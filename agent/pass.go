@@ -110,7 +110,7 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	uncertain := a.Runner.Uncertain
 	if !p.blocked && !p.superseded {
 		if err := a.tries(p.plan); err != nil {
-			a.problem(CodeStore, err.Error())
+			a.notKept(err)
 		}
 	}
 	over := make(chan struct{})

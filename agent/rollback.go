@@ -193,7 +193,7 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 		}
 		body, digest, err := a.versions.of(m)
 		if err != nil {
-			a.problem(CodeStore, err.Error())
+			a.notKept(err)
 			continue
 		}
 		deadline := cmp.Or(time.Duration(a.Runner.policy(m).Deadline), defaultDeadline)
@@ -201,7 +201,7 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 		switch bad, failed := p.failing(name, left <= 0); {
 		case manifestOf(st, name).State == interpret.StateConverged:
 			if err := a.Runner.Store.KeepGood(name, store.Good{Generation: m.Metadata.Generation, Digest: digest, Body: body}); err != nil {
-				a.problem(CodeStore, err.Error())
+				a.notKept(err)
 			}
 			notes[noteTrial+name], t.over = "", true
 			a.trials[name] = t
@@ -231,7 +231,7 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 		a.resolve(CodeNoRollback)
 	}
 	if err := a.Runner.Store.SetNotes(notes); err != nil {
-		a.problem(CodeStore, err.Error())
+		a.notKept(err)
 		return
 	}
 	if condemned {
