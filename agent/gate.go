@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ type gate struct {
 
 // wish is what makes a try another one.
 func (g *gate) wish() string {
-	return fmt.Sprint(g.it.digest, " ", g.it.manifest.generation, " ", g.triggers())
+	return g.it.digest + " " + strconv.FormatUint(g.it.manifest.generation, 10) + " " + g.triggers().String()
 }
 
 // Verbs in the journal.
@@ -203,6 +204,8 @@ func (g *gate) Done(_ context.Context, a interpret.Action, st interpret.ScoreSta
 		}
 		r := store.Result{Resource: string(c)}
 		switch {
+		case st.Outcome == interpret.Failed && madeNothing(a, st):
+			r.Revert = true
 		case st.Outcome == interpret.Changed:
 			r.LastChanged = g.it.manifest.generation
 			if i == 0 {
@@ -216,6 +219,13 @@ func (g *gate) Done(_ context.Context, a interpret.Action, st interpret.ScoreSta
 		results = append(results, r)
 	}
 	return g.Store.End(results...)
+}
+
+// madeNothing reports whether an action that failed left everything as it was: it proves no
+// ownership of what somebody else may put there.
+func madeNothing(a interpret.Action, st interpret.ScoreStatus) bool {
+	absent := a.Score.Spec != nil && a.Score.Spec.Kind() == score.File{}.Kind() && !a.Found && st.Conditions.Written != nil && !*st.Conditions.Written
+	return absent || topology.Code(st.Code) == topology.CodeChanged
 }
 
 // cameUp reports whether an action that failed did start the thing as it is described

@@ -18,7 +18,9 @@ const maxActions = 100
 func (p *pass) receiptActions() (out []interpret.ReceiptAction, failed bool) {
 	for _, it := range p.played {
 		st := it.status
-		if it.effort != tried && st.Outcome != interpret.Changed {
+		switch {
+		case st.Outcome == interpret.Changed:
+		case it.effort != tried, p.consent == nil && st.Since.Before(p.begun): // that it failed once more is no news
 			continue
 		}
 		a := interpret.ReceiptAction{

@@ -164,7 +164,8 @@ func (p *pass) play(ctx context.Context, it *item) error {
 	}
 	st.ID, st.Kind, st.SpecDigest, st.ObservedGeneration = it.score.ID, it.score.Spec.Kind(), it.digest, it.manifest.generation
 	if it.score.Policy != nil {
-		st.Policy = &it.policy
+		policy := it.policy // the item's is written again by the next pass, while reports are read
+		st.Policy = &policy
 	}
 	if e, owned := g.primary(); owned {
 		st.LastChangedGeneration = e.LastChanged
@@ -184,7 +185,7 @@ func (p *pass) play(ctx context.Context, it *item) error {
 		}
 		p.remember(it, &st)
 	}
-	it.status, it.action = st, g.action
+	it.status, it.action, it.effort = st, g.action, g.effort
 	return err
 }
 

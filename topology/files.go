@@ -48,6 +48,17 @@ type FileWrite struct {
 	Owner   string // user name or number; empty: keep that of the present file, else the agent's
 	Group   string // as Owner
 	Mark    Mark
+	// Replaces is what WriteFile replaces: the sha256 of the content, in lower-case hex, or the word absent. If that is
+	// not there any more right before the file gets its name, it is a fault, CodeChanged. Empty: whatever is there.
+	Replaces string
+}
+
+// Is tells as FileWrite.Replaces does what is there; empty if nobody knows.
+func (st FileState) Is() string {
+	if st.Type == Absent {
+		return string(Absent)
+	}
+	return st.SHA256
 }
 
 // FileWriter changes files.

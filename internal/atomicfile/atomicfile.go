@@ -50,6 +50,10 @@ type File struct {
 	// NoReplace refuses, with an error that is [os.ErrExist], when the name is
 	// already taken at the very moment of the rename.
 	NoReplace bool
+
+	// Check is asked right before the rename, when all else is done; its error
+	// ends the write. It may be nil.
+	Check func() error
 }
 
 // Write replaces name in dir by f. It is durable when it returns: data, rights
@@ -81,6 +85,12 @@ func WriteNoSync(dir *os.File, name string, f File) error {
 		flags = unix.RENAME_NOREPLACE
 	}
 	fd := int(dir.Fd())
+	if f.Check != nil {
+		if err := f.Check(); err != nil {
+			_ = unix.Unlinkat(fd, temp, 0)
+			return err
+		}
+	}
 	err := retry(func() error {
 		if flags == 0 {
 			return unix.Renameat(fd, temp, fd, name)

@@ -117,8 +117,15 @@ func (interpreter) Diff(s score.File, o Observed) []interpret.Change {
 
 func (interpreter) Apply(ctx context.Context, w topology.FileWriter, s score.File, t interpret.Task) error {
 	fw := topology.FileWrite{Path: s.Path, Content: []byte(s.Content), Mode: uint32(s.Mode), Owner: s.Owner, Group: s.Group, Mark: t.Mark}
-	if t.Has("present") || t.Has("content") {
-		return w.WriteFile(ctx, fw)
+	for _, c := range t.Changes {
+		switch c.Field {
+		case "present":
+			fw.Replaces = string(topology.Absent)
+			return w.WriteFile(ctx, fw)
+		case "content":
+			fw.Replaces = c.Have // what is there now may be worth a backup, and was not asked about
+			return w.WriteFile(ctx, fw)
+		}
 	}
 	return w.SetAttributes(ctx, fw)
 }

@@ -130,6 +130,28 @@ var fileTests = []test[FileBench]{
 		equal(t, "type of the parent", dir.Type, topology.Directory)
 		equal(t, "mode of the parent", dir.Mode, 0o755)
 	}},
+	{"replaced only while it is what was seen (G37)", func(t *testing.T, b FileBench) {
+		p := b.path("seen/f")
+		seen := func(replaces, content string, code topology.Code) {
+			t.Helper()
+			w := topology.FileWrite{Path: p, Content: []byte(content), Mode: 0o644, Replaces: replaces}
+			if code == "" {
+				b.write(t, w)
+				return
+			}
+			fails(t, b.Files.WriteFile(t.Context(), w), code)
+		}
+		seen(sum("1"), "2", topology.CodeChanged)
+		equal(t, "type", b.state(t, p).Type, topology.Absent)
+		seen("absent", "1", "")
+		seen("absent", "2", topology.CodeChanged)
+		seen(sum("0"), "2", topology.CodeChanged)
+		b.content(t, p, "1")
+		seen(sum("1"), "2", "")
+		seen(b.state(t, p).Is(), "3", "")
+		b.content(t, p, "3")
+		b.names(t, b.path("seen"), "f")
+	}},
 	{"empty", func(t *testing.T, b FileBench) {
 		p := b.path("empty")
 		b.write(t, topology.FileWrite{Path: p, Mode: 0o644})

@@ -40,6 +40,9 @@ func (d *Device) write(w topology.FileWrite) error {
 	if err := d.attributes(n, w); err != nil {
 		return err
 	}
+	if st, err := d.fileState(w.Path); w.Replaces != "" && (err != nil || st.Is() != w.Replaces) {
+		return topology.Faultf(topology.CodeChanged, "%s was changed by somebody else just now, and was left so", w.Path)
+	}
 	if err := d.parents(w.Path); err != nil {
 		return err
 	}

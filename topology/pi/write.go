@@ -58,6 +58,9 @@ func (f *files) WriteFile(ctx context.Context, w topology.FileWrite) error {
 	if err := checkOwnerless(dir, file); err != nil {
 		return f.tree.fault("write", w.Path, err)
 	}
+	if w.Replaces != "" {
+		file.Check = func() error { return f.stillThere(ctx, w) }
+	}
 	f.changed(w.Path)
 	defer f.changed(w.Path) // again: what was told before may have been acted upon before the change
 	if err := atomicfile.WriteNoSync(dir, name, file); err != nil {
@@ -67,6 +70,15 @@ func (f *files) WriteFile(ctx context.Context, w topology.FileWrite) error {
 		return f.tree.fault("write", w.Path, err)
 	}
 	return nil
+}
+
+// stillThere looks whether what is to be replaced is what whoever asks for it has seen.
+func (f *files) stillThere(ctx context.Context, w topology.FileWrite) error {
+	st, err := f.File(ctx, w.Path)
+	if err == nil && st.Is() != w.Replaces {
+		err = topology.Faultf(topology.CodeChanged, "%s was changed by somebody else just now, and was left so", w.Path)
+	}
+	return err
 }
 
 // owners resolves the wanted owner and group; -1 is no wish.
