@@ -26,33 +26,28 @@ func undisturbed(t *testing.T) (ending string, steps int) {
 	return ending, steps
 }
 
-// Every single change of the device fails once, with and without effect: the agent goes on by itself, and all ends as if
-// nothing had been (H57).
+// Every single change of the device fails once, with and without effect, and the agent goes on by itself or is killed right
+// then: all ends as if nothing had been (H57).
 func TestEveryChangeFails(t *testing.T) {
 	want, _ := undisturbed(t)
 	var cases atomic.Int64
 	t.Run("changes", func(t *testing.T) {
 		for _, late := range []bool{false, true} {
-			for _, code := range []topology.Code{topology.CodeTimeout, topology.CodeIO} {
-				for _, crash := range []bool{false, true} { // of the agent, at once
-					if crash && code == topology.CodeIO {
-						continue
-					}
-					everyChange(t, late, code, crash, want, &cases)
-				}
+			for _, killed := range []bool{false, true} {
+				everyChange(t, late, killed, want, &cases)
 			}
 		}
 	})
 	t.Logf("%d failures of the device", cases.Load())
-	if cases.Load() < 200 {
+	if cases.Load() < 150 {
 		t.Errorf("%d failures only", cases.Load())
 	}
 }
 
-func everyChange(t *testing.T, late bool, code topology.Code, crash bool, want string, cases *atomic.Int64) {
+func everyChange(t *testing.T, late, killed bool, want string, cases *atomic.Int64) {
 	for bad, hit := 1, true; hit; bad++ {
 		hit = false
-		t.Run(fmt.Sprint(bad, " ", late, " ", code, " ", crash), func(t *testing.T) {
+		t.Run(fmt.Sprint(bad, " ", late, " ", killed), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				w := newWorld(t, store.LoseAll)
 				n := 0
@@ -64,10 +59,10 @@ func everyChange(t *testing.T, late bool, code topology.Code, crash bool, want s
 						return nil
 					}
 					hit = true
-					if crash {
+					if killed {
 						w.kill()
 					}
-					return topology.Faultf(code, "no luck with %s of %s", c.Op, c.Resource)
+					return topology.Faultf(topology.CodeTimeout, "no luck with %s of %s", c.Op, c.Resource)
 				}
 				if got := w.story(); got != want {
 					t.Errorf("%s", diff(want, got))
@@ -86,23 +81,24 @@ func TestEveryWriteOfTheBooksFails(t *testing.T) {
 	want, steps := undisturbed(t)
 	var cases atomic.Int64
 	t.Run("writes", func(t *testing.T) {
-		for i, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EROFS, syscall.EIO} {
-			for _, lasts := range []time.Duration{0, 3 * time.Second} {
-				for bad := 1 + i; bad <= steps; bad += 3 { // each write with one of the errors
-					t.Run(fmt.Sprint(errno, bad, lasts), func(t *testing.T) {
-						t.Parallel()
-						bubble(t, func(t *testing.T) {
-							if got := failingBooks(t, errno, bad, lasts); got != want {
-								t.Errorf("%s", diff(want, got))
-							}
-							cases.Add(1)
-						})
-					})
-				}
-			}
+		for bad := 1; bad <= steps; bad++ { // each with one of the errors, all errors once and for a while
+			errno := []syscall.Errno{syscall.ENOSPC, syscall.EROFS, syscall.EIO}[bad%3]
+			lasts := time.Duration(bad/3%2) * 3 * time.Second
+			t.Run(fmt.Sprint(bad, " ", errno, " ", lasts), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, func(t *testing.T) {
+					if got := failingBooks(t, errno, bad, lasts); got != want {
+						t.Errorf("%s", diff(want, got))
+					}
+					cases.Add(1)
+				})
+			})
 		}
 	})
 	t.Logf("%d failures of the books", cases.Load())
+	if cases.Load() < 200 {
+		t.Errorf("%d failures only", cases.Load())
+	}
 }
 
 func failingBooks(t *testing.T, errno syscall.Errno, bad int, lasts time.Duration) string {
