@@ -120,7 +120,7 @@ func whole(as score.Assignment) string {
 // Refused is part of Handler.
 func (a *Agent) Refused(code interpret.Code, message string) {
 	if a.problem(code, message) {
-		a.Log.WithField("code", code).Warn(message)
+		a.Log.WithField("code", code).Error(message)
 		a.republish()
 	}
 }

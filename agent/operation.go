@@ -196,7 +196,12 @@ func (a *Agent) operate(ctx context.Context) (some bool) {
 		if ctx.Err() != nil {
 			return some // it is interrupted, and the next start says so
 		}
-		a.Log.WithFields(logrus.Fields{"operation": r.ID, "verb": r.Verb, "result": r.Result, "code": r.Code, "actions": len(r.Actions)}).Info("operation over")
+		log := a.Log.WithFields(logrus.Fields{"operation": r.ID, "verb": r.Verb, "result": r.Result, "code": r.Code, "actions": len(r.Actions)})
+		if r.Result == interpret.ResultDone {
+			log.Info("operation over")
+		} else { // what only waits for a person is done, and no failure
+			log.Error("operation over: " + r.Message)
+		}
 		a.conclude(r)
 	}
 	return some
