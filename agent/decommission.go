@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -17,6 +18,31 @@ func (p *pass) decommission(ctx context.Context, g *gate) (interpret.ScoreStatus
 		st.Conditions = interpret.Conditions{} // that it is not written, or does not run, is what was asked for
 	}
 	return st, err
+}
+
+// brakes finds the manifests that decommission more at once than their policy lets a device do by
+// itself: a template that goes wrong says it of everything.
+func (p *pass) brakes() map[string]bool {
+	n := map[*plannedManifest]int{}
+	all := 0
+	for _, it := range p.plan.items() {
+		if !it.score.Decommission {
+			continue
+		}
+		if _, owned := p.gate(it).primary(); owned {
+			n[it.manifest]++
+			all++
+		}
+	}
+	out := map[string]bool{}
+	if all == 0 {
+		return out
+	}
+	owned, _ := p.removable(nil)
+	for m := range n {
+		out[m.name] = all > authority.Brake(authority.Effective(p.Ceiling.Policy, m.policy, nil), owned)
+	}
+	return out
 }
 
 // ending is the gate in front of what is decommissioned.

@@ -221,3 +221,36 @@ func TestWindowOpensDuringAPass(t *testing.T) {
 		r.dev.Before(nil)
 	})
 }
+
+// Drift that is ignored is said and does not count: the device has converged, what depends on it goes on, nothing is
+// corrected, and the plan shows it. A new wish is applied all the same (X104).
+func TestIgnoredDrift(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		v := func(n uint64, c string) agent.Intent {
+			m := under(score.Policy{Preset: score.Converge, OnDrift: score.DriftIgnore},
+				manifest("m", file("a", "/etc/a", c), service("s", "s.service"), file("after", "/etc/after", c, "a", "s")))
+			m.Metadata.Generation = n
+			return intent(n, m)
+		}
+		offer(t, h, v(1, "1"))
+		later(time.Second)
+		rec := r.dev.Record()
+		r.dev.Delete("/etc/a")
+		r.dev.StopUnit("s.service")
+		later(time.Hour)
+		st := f.last()
+		s, _ := scoreOf(st, "m", "a")
+		if !st.ConvergedAt(1) || s.Code != interpret.CodePolicy || len(s.Changes) != 1 || len(rec.Mutations()) > 0 {
+			t.Errorf("%s %s, %+v, called %v", outcomes(st), st.State, s, rec.Mutations())
+		}
+		if got := decisions(f.plan(t, h)); got != "create m/a drift create report, change m/s drift disrupt report" && got != "create m/a drift create report, change m/s drift mutate report" {
+			t.Errorf("plan: %s", got)
+		}
+		offer(t, h, v(2, "2"))
+		later(time.Second)
+		r.content("/etc/a", "2")
+		r.content("/etc/after", "2")
+	})
+}

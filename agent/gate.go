@@ -21,6 +21,7 @@ type gate struct {
 	*pass
 	it      *item
 	renewed bool // a score that restarts this one has changed since its last try
+	ignored bool // how it differs does not count
 
 	effort effort
 	action interpret.PlannedAction // the last one that it was asked about
@@ -43,7 +44,8 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 	p.Provenance = prov
 	q := authority.Question{
 		Policy: g.it.policy, Cause: a.Cause, Effect: a.Effect, Provenance: prov, Replaces: replaces(a),
-		Blocked: g.blocked, Closed: g.closed(g.it.manifest.policy, g.it.score.Policy),
+		Blocked: g.blocked, Uncertain: g.Uncertain, Brake: a.Cause == interpret.CauseExplicit && g.braked[g.it.manifest.name],
+		Closed: g.closed(g.it.manifest.policy, g.it.score.Policy),
 	}
 	var changed bool
 	q.Given, q.Name, changed = g.consent.given(p)
@@ -66,7 +68,7 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 		v.Outcome = outcomeOf(d)
 	}
 	if a.Cause == interpret.CauseDrift && d.Decision == interpret.DecideReport && g.it.policy.OnDrift == "ignore" && !g.blocked {
-		v.Outcome = interpret.Unchanged // it is said, and does not count
+		v.Outcome, g.ignored = interpret.Unchanged, true // it is said, and does not count
 	}
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, v.Code, v.Message
 	p.Backup = v.Allow && prov == interpret.Foreign && replaces(a)

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -169,6 +170,41 @@ func (pm *plannedManifest) plan(m score.Manifest, kept func(score.Resource) json
 			}
 		}
 	}
+	pm.reverse()
+}
+
+// reverse lets what is decommissioned go last, and what needs another thing before that.
+func (pm *plannedManifest) reverse() {
+	var stay, ends []*item
+	for _, it := range pm.items {
+		if !it.score.Decommission {
+			stay = append(stay, it)
+			continue
+		}
+		ends = append(ends, it)
+	}
+	if len(ends) == 0 {
+		return
+	}
+	for _, it := range stay {
+		for _, n := range it.needs {
+			if n.score.Decommission {
+				it.problem, it.invalidity = fmt.Sprintf("it needs the score %s, which is decommissioned", n.score.ID), interpret.CodeInvalid
+				n.problem, n.invalidity = fmt.Sprintf("it is decommissioned, and the score %s needs it", it.score.ID), interpret.CodeInvalid
+			}
+		}
+	}
+	before := map[*item][]*item{}
+	for _, it := range ends {
+		for _, n := range it.needs {
+			before[n] = append(before[n], it)
+		}
+	}
+	slices.Reverse(ends)
+	for _, it := range ends {
+		it.needs = before[it]
+	}
+	pm.items = append(stay, ends...)
 }
 
 // items are in order: needs first.

@@ -174,3 +174,62 @@ func TestRestoreSurvivesACrash(t *testing.T) {
 		t.Errorf("what came back carries the mark %q, %v", st.Mark, err)
 	}
 }
+
+func leaves(s score.Score) score.Score {
+	s.Decommission = true
+	return s
+}
+
+// Of what is decommissioned, what needs another thing goes first, and that one waits for it; what is still needed by what
+// stays is not removed (X98, S15).
+func TestDecommissionOrder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		offer(t, h, intent(1, manifest("m", file("a", "/etc/a", "1"), file("b", "/etc/b", "1", "a"), file("c", "/etc/c", "1", "b"), file("k", "/etc/k", "1"))))
+		later(time.Second)
+		rec := r.dev.Record()
+		r.dev.Fail(memory.OpRemoveFile, "file:/etc/b", topology.Faultf(topology.CodeReadOnly, "read-only"))
+		m := manifest("m", leaves(file("a", "/etc/a", "1")), leaves(file("b", "/etc/b", "1", "a")), leaves(file("c", "/etc/c", "1", "b", "k")), file("k", "/etc/k", "1"))
+		m.Metadata.Generation = 2
+		offer(t, h, intent(2, m))
+		later(time.Second)
+		r.want(f.last(), "m/a=waiting/dependency m/b=failed/read_only m/c=unchanged m/k=unchanged")
+		r.content("/etc/a", "1")
+		r.dev.Heal()
+		later(10 * time.Second)
+		if got := fmt.Sprint(removals(rec)); !strings.HasSuffix(got, "/etc/b /etc/a]") || !strings.HasPrefix(got, "[/etc/c ") {
+			t.Errorf("removed %v", got)
+		}
+		if st := f.last(); !st.ConvergedAt(2) {
+			t.Errorf("%s", outcomes(st))
+		}
+	})
+	r := newRig(t)
+	r.apply(intent(1, manifest("m", file("a", "/etc/a", "1"), file("b", "/etc/b", "1", "a"))))
+	st := r.apply(intent(2, manifest("m", leaves(file("a", "/etc/a", "1")), file("b", "/etc/b", "1", "a"))))
+	r.want(st, "m/a=refused/invalid_spec m/b=refused/invalid_spec")
+	r.content("/etc/a", "1")
+}
+
+// The brake holds for decommission, too: a template that goes wrong says it of everything (S14).
+func TestBrakeOnDecommission(t *testing.T) {
+	r := newRig(t)
+	var there, gone []score.Score
+	for i := range 9 {
+		s := file(score.ID(fmt.Sprintf("f%d", i)), fmt.Sprintf("/etc/f%d", i), "x")
+		there, gone = append(there, s), append(gone, leaves(s))
+	}
+	r.apply(intent(1, manifest("m", there...)))
+	st := r.apply(intent(2, manifest("m", gone...)))
+	for _, s := range st.Manifests[0].Scores {
+		if s.Outcome != interpret.Pending || s.Code != "brake" {
+			t.Errorf("%s: %s %s", s.ID, s.Outcome, s.Code)
+		}
+	}
+	r.content("/etc/f0", "x")
+	if st = r.apply(intent(3, manifest("m", append(slices.Clone(gone[:5]), there[5:]...)...))); !st.ConvergedAt(3) {
+		t.Errorf("%s", outcomes(st))
+	}
+	r.gone("/etc/f0")
+}

@@ -62,7 +62,8 @@ type pass struct {
 	only []*item                // play these alone: the others are as they were; nil: all
 	last interpret.DeviceStatus // what the pass before said, and a pass over a part says of the rest
 
-	played   []*item // those of the pass
+	played   []*item         // those of the pass
+	braked   map[string]bool // manifests that decommission more than a device removes by itself
 	begun    time.Time
 	changed  bool
 	consent  *consent                  // what a person allowed for this pass; may be nil
@@ -77,6 +78,7 @@ type pass struct {
 func (p *pass) run(ctx context.Context) (interpret.DeviceStatus, error) {
 	p.begun = now()
 	items := p.items()
+	p.braked = p.brakes()
 	if !p.dry && !p.blocked {
 		p.prefetch(ctx, items)
 	}
@@ -218,7 +220,12 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 		wish.Because = interpret.CauseRollback
 	}
 	for _, need := range it.needs {
-		if !need.status.Converged() && !p.dry {
+		switch {
+		case need.status.Converged() || p.dry:
+		case it.score.Decommission:
+			return interpret.ScoreStatus{Outcome: interpret.Waiting, Code: interpret.CodeDependency,
+				Message: fmt.Sprintf("it waits for score %q, which needs it and is %s", need.score.ID, word(need.status))}, nil
+		default:
 			return p.waits(ctx, wish, need), nil
 		}
 	}
@@ -237,7 +244,11 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 	if it.score.Decommission {
 		return p.decommission(ctx, g)
 	}
-	return p.Table.Play(ctx, wish, g)
+	st, err = p.Table.Play(ctx, wish, g)
+	if g.ignored {
+		st.Conditions = interpret.Conditions{}
+	}
+	return st, err
 }
 
 // waits looks at a score whose need is not there: what is true already stays so, and what is
