@@ -135,11 +135,12 @@ func (a *Agent) Run(ctx context.Context) {
 	a.loop(ctx)
 }
 
-// How long events are gathered before a pass. At first they are not: a pass is over what
-// they are about alone, and what comes meanwhile is gathered by itself. Events that lead to
-// nothing make it longer, so that noise costs little.
+// How long events are gathered before a pass. At first only for as long as a program takes
+// to write a small file, so that it is not looked at half-way: a pass is over what events are
+// about alone, and gathers by itself what comes meanwhile. Events that lead to nothing make
+// it longer, so that noise costs little.
 const (
-	shortGap = 2 * time.Millisecond
+	shortGap = 500 * time.Microsecond
 	longGap  = 30 * time.Second
 )
 
@@ -159,7 +160,7 @@ func (a *Agent) loop(ctx context.Context) {
 	}
 	quiet := time.NewTimer(quietAfter)
 	defer quiet.Stop()
-	gap, gather, lastEvent := time.Duration(0), (<-chan time.Time)(nil), time.Time{}
+	gap, gather, lastEvent := shortGap, (<-chan time.Time)(nil), time.Time{}
 	for {
 		events := false
 		var about []topology.Resource
@@ -177,19 +178,14 @@ func (a *Agent) loop(ctx context.Context) {
 				continue
 			}
 			if time.Since(lastEvent) > 2*longGap {
-				gap = 0
+				gap = shortGap
 			}
-			if lastEvent = time.Now(); gap > 0 {
-				gather = time.After(gap)
-				continue
-			}
-			if about, events = a.takeDirty(); !events {
-				continue // the pass before had them
-			}
+			lastEvent, gather = time.Now(), time.After(gap)
+			continue
 		case <-gather:
 			gather = nil
 			if about, events = a.takeDirty(); !events {
-				continue
+				continue // the pass before had them
 			}
 		case <-a.wake:
 		case <-relist.C:
@@ -199,10 +195,10 @@ func (a *Agent) loop(ctx context.Context) {
 		changed := a.pass(ctx, about)
 		switch {
 		case changed:
-			gap = 0
+			gap = shortGap
 			quiet.Reset(quietAfter)
 		case events && !a.echo(about):
-			gap = min(max(2*gap, shortGap), longGap)
+			gap = min(2*gap, longGap)
 		}
 		if len(about) == 0 {
 			relist.Reset(a.jitter())

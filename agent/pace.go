@@ -172,6 +172,14 @@ func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e
 	if h == nil && e == looked && st.Outcome == interpret.Unchanged {
 		return // as nearly always
 	}
+	if st.Outcome == interpret.Failed && topology.Code(st.Code) == topology.CodeChanged {
+		// Somebody was writing it: the event of that is the next try, or a look in a moment.
+		if p.polls == nil {
+			p.polls = map[topology.Mark]time.Time{}
+		}
+		p.polls[mark] = time.Now().Add(firstRetry)
+		return
+	}
 	if h == nil || h.wish != wish {
 		h = &past{wish: wish}
 	}
