@@ -45,7 +45,8 @@ type world struct {
 	steps    int
 	last     interpret.DeviceStatus
 	answers  map[string]interpret.Receipt
-	breaches []string // changes of the device that the books did not know of
+	first    interpret.Receipt // of the first operation
+	breaches []string          // changes of the device that the books did not know of
 }
 
 // newWorld is a device with what others made. Kills are the numbers of steps after which the agent is killed, each counted
