@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,9 @@ func drift(b *suite) error {
 		if err != nil {
 			return err
 		}
-		err = k.measure(n, 40*b.runs)
+		if err = k.warm(n); err == nil {
+			err = k.measure(n, 40*b.runs)
+		}
 		if cerr := k.stop(); err == nil {
 			err = cerr
 		}
@@ -86,7 +89,7 @@ func newKeeper(dir string, n int, wrap ...string) (*keeper, error) {
 		return nil, errors.Join(errors.New("the agent did not start"), k.stop())
 	}
 	k.start = time.Since(begun)
-	return k, k.warm(n)
+	return k, nil
 }
 
 func (k *keeper) stop() error {
@@ -185,25 +188,35 @@ func countSyncs(dir string, n int) error {
 		return nil
 	}
 	file := filepath.Join(dir, "syncs")
-	k, err := newKeeper(dir, n, strace, "-f", "-qq", "-o", file, "-e", "trace=fsync,fdatasync,sync,syncfs,sync_file_range")
+	k, err := newKeeper(dir, n, append([]string{strace}, traceSyncs(file)...)...)
 	if err != nil {
 		return err
 	}
-	count := func() int {
-		b, _ := os.ReadFile(file)
-		return strings.Count(string(b), "sync(") + strings.Count(string(b), "sync_file_range(")
+	if err := k.warm(n); err != nil {
+		return errors.Join(err, k.stop())
 	}
-	before := count()
+	before := syncs(file)
 	const rounds = 50
 	for i := range rounds {
 		if _, err := k.spoil(1 + i); err != nil {
-			return err
+			return errors.Join(err, k.stop())
 		}
 		time.Sleep(15 * time.Millisecond)
 	}
 	time.Sleep(time.Second)
-	fmt.Printf("%-44s %.1f, all of them counted\n", "  fsyncs of each", float64(count()-before)/rounds)
+	fmt.Printf("%-44s %.1f, all of them counted\n", "  fsyncs of each", float64(syncs(file)-before)/rounds)
 	return k.stop()
+}
+
+// traceSyncs are the arguments of strace that let it note each flush in a file.
+func traceSyncs(file string) []string {
+	return []string{"-f", "-qq", "-o", file, "-e", "trace=fsync,fdatasync,sync,syncfs,sync_file_range"}
+}
+
+// syncs counts the flushes in such a file.
+func syncs(file string) int {
+	b, _ := os.ReadFile(file)
+	return strings.Count(string(b), "sync(") + strings.Count(string(b), "syncfs(") + strings.Count(string(b), "sync_file_range(")
 }
 
 // keep is the child's side: an agent that keeps files true until its standard input ends.
@@ -212,6 +225,8 @@ func keep(dir, files string) error {
 	if _, err := fmt.Sscan(files, &n); err != nil {
 		return err
 	}
+	debug.SetMemoryLimit(64 << 20) // as continuo-agent run does
+	debug.SetGCPercent(50)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	dev, err := pi.Open(ctx, pi.Options{Root: filepath.Join(dir, "root")})

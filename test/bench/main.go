@@ -27,7 +27,9 @@ type bench struct {
 
 var benches = []bench{
 	{"files", files},
+	{"durability", durability},
 	{"drift", drift},
+	{"start", start},
 	{"size", sizes},
 	{"publish", publish},
 	{"idle", idle},
