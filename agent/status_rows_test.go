@@ -80,3 +80,18 @@ func TestDecommissionOfWhatNobodyCanRemove(t *testing.T) {
 	}
 	r.dev.Heal()
 }
+
+// A last line without an end is marked in the diff of a receipt (cases 15).
+func TestDiffMarksTheLastLine(t *testing.T) {
+	r := newRig(t)
+	r.dev.Put("/etc/a", "old\n")
+	r.confirm(intent(1, manifest("m", file("a", "/etc/a", "new"))))
+	body, kept, err := r.store.Receipt("by-hand")
+	var rc interpret.Receipt
+	if err == nil && kept {
+		err = score.Decode(body, &rc)
+	}
+	if err != nil || len(rc.Actions) != 1 || rc.Actions[0].Diff != "--- /etc/a (before)\n+++ /etc/a\n@@ -1 +1 @@\n-old\n+new\n\\ No newline at end of file\n" {
+		t.Errorf("kept %v, %v: %+v", kept, err, rc.Actions)
+	}
+}
