@@ -59,10 +59,11 @@ func (s *Store) SaveReceipt(r ReceiptFile) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	kept, dropped, err := s.receipts()
+	all, err := s.receiptFiles()
 	if err != nil {
 		return err
 	}
+	kept, dropped := s.retained(all)
 	next := receiptRef{seq: 1, time: r.Time.UTC(), id: r.ID}
 	for _, k := range slices.Concat(kept, dropped) {
 		next.seq = max(next.seq, k.seq+1)
@@ -83,9 +84,7 @@ func (s *Store) SaveReceipt(r ReceiptFile) error {
 		s.unsettled = true // it may be in view, and must not be found and trusted
 		return fmt.Errorf("cannot keep receipt %s: %w", r.ID, err)
 	}
-	if _, dropped, err = s.receipts(); err != nil {
-		return err
-	}
+	_, dropped = s.retained(append(all, next))
 	return s.removeReceipts(dropped)
 }
 
@@ -141,11 +140,17 @@ func (s *Store) Receipts() ([]ReceiptInfo, error) {
 // receipts lists the folder, oldest first: what is kept, and what is not any more
 // and may be there still.
 func (s *Store) receipts() (kept, dropped []receiptRef, err error) {
+	all, err := s.receiptFiles()
+	kept, dropped = s.retained(all)
+	return kept, dropped, err
+}
+
+func (s *Store) receiptFiles() ([]receiptRef, error) {
 	files, err := s.fs.List(receiptFolder)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot list receipts: %w", err)
+		return nil, fmt.Errorf("cannot list receipts: %w", err)
 	}
-	var all []receiptRef
+	all := make([]receiptRef, 0, len(files)+1)
 	for _, file := range files {
 		m := receiptName.FindStringSubmatch(file)
 		if m == nil {
@@ -157,6 +162,11 @@ func (s *Store) receipts() (kept, dropped []receiptRef, err error) {
 			all = append(all, receiptRef{file, seq, at, m[3]})
 		}
 	}
+	return all, nil
+}
+
+// retained splits what is in the folder, and puts it in order.
+func (s *Store) retained(all []receiptRef) (kept, dropped []receiptRef) {
 	slices.SortFunc(all, func(a, b receiptRef) int { return cmp.Or(cmp.Compare(b.seq, a.seq), cmp.Compare(b.name, a.name)) })
 	seen := map[string]bool{}
 	oldest := s.now().Add(-ageReceipts)
@@ -170,7 +180,7 @@ func (s *Store) receipts() (kept, dropped []receiptRef, err error) {
 	}
 	slices.Reverse(kept)
 	slices.Reverse(dropped)
-	return kept, dropped, nil
+	return kept, dropped
 }
 
 func (s *Store) readReceipt(ref receiptRef) ([]byte, error) {
