@@ -187,12 +187,13 @@ func (pm *plannedManifest) reverse() {
 		return
 	}
 	for _, it := range stay {
-		for _, n := range it.needs {
+		it.needs = slices.DeleteFunc(it.needs, func(n *item) bool {
 			if n.score.Decommission {
 				it.problem, it.invalidity = fmt.Sprintf("it needs the score %s, which is decommissioned", n.score.ID), interpret.CodeInvalid
 				n.problem, n.invalidity = fmt.Sprintf("it is decommissioned, and the score %s needs it", it.score.ID), interpret.CodeInvalid
 			}
-		}
+			return n.score.Decommission // it comes later now, and nothing may wait for what is behind it
+		})
 	}
 	before := map[*item][]*item{}
 	for _, it := range ends {

@@ -206,9 +206,18 @@ func TestDecommissionOrder(t *testing.T) {
 		}
 	})
 	r := newRig(t)
-	r.apply(intent(1, manifest("m", file("a", "/etc/a", "1"), file("b", "/etc/b", "1", "a"))))
-	st := r.apply(intent(2, manifest("m", leaves(file("a", "/etc/a", "1")), file("b", "/etc/b", "1", "a"))))
-	r.want(st, "m/a=refused/invalid_spec m/b=refused/invalid_spec")
+	scores := []score.Score{file("a", "/etc/a", "1")}
+	for i := range 9 { // more than are played at once
+		scores = append(scores, file(score.ID(fmt.Sprintf("b%d", i)), fmt.Sprintf("/etc/b%d", i), "1", "a"))
+	}
+	r.apply(intent(1, manifest("m", scores...)))
+	scores[0].Decommission = true
+	st := r.apply(intent(2, manifest("m", scores...)))
+	for _, s := range st.Manifests[0].Scores {
+		if s.Outcome != interpret.Refused {
+			t.Errorf("%s is %s", s.ID, s.Outcome)
+		}
+	}
 	r.content("/etc/a", "1")
 }
 
