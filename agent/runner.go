@@ -105,9 +105,17 @@ func (p *pass) items() []*item {
 		items = p.plan.items()
 	}
 	p.played = items
+	var of *plannedManifest // whose policy shared is: one for all its scores
+	var shared score.Policy
 	for _, it := range items {
 		it.done, it.status, it.effort, it.unfetched = make(chan struct{}), interpret.ScoreStatus{}, looked, false
-		it.policy, it.action, it.text = authority.Effective(p.Ceiling.Policy, it.manifest.policy, it.score.Policy), interpret.PlannedAction{}, nil
+		if of != it.manifest {
+			of, shared = it.manifest, authority.Effective(p.Ceiling.Policy, it.manifest.policy, nil)
+		}
+		it.policy, it.action, it.text = shared, interpret.PlannedAction{}, nil
+		if it.score.Policy != nil {
+			it.policy = authority.Effective(p.Ceiling.Policy, it.manifest.policy, it.score.Policy)
+		}
 	}
 	return items
 }
