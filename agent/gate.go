@@ -71,7 +71,7 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 		v.Outcome, g.ignored = interpret.Unchanged, true // it is said, and does not count
 	}
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, v.Code, v.Message
-	p.Backup = v.Allow && prov == interpret.Foreign && replaces(a)
+	p.Backup = a.Found && replaces(a) && (prov == interpret.Foreign || d.Decision != interpret.DecideApply)
 	g.action = p
 	return v
 }
@@ -127,15 +127,17 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 		return interpret.Verdict{Outcome: interpret.Drifted, Code: interpret.CodeLimit,
 			Message: fmt.Sprintf("it was changed as often as its limit allows; next time at %s UTC", again.UTC().Format(time.TimeOnly))}, nil
 	}
-	backup := entry.Backup
-	if prov == interpret.Foreign && a.Found {
-		name, err := g.backUp(ctx)
+	backup := entry.Backup // of what was there before it was ours
+	if a.Found && (prov == interpret.Foreign || g.consent != nil && replaces(a) && edited(entry, a.Text)) {
+		name, err := g.backUp(ctx, g.consent != nil)
 		if err != nil {
 			f := topology.FaultOf(err)
 			return interpret.Verdict{Outcome: interpret.Failed, Code: interpret.Code(f.Code),
 				Message: "cannot back up what is there, so nothing was changed: " + f.Text}, nil
 		}
-		backup = name
+		if v.Backup = name; prov == interpret.Foreign {
+			backup = name
+		}
 	}
 	how := store.Created
 	if owned {
@@ -150,7 +152,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 		return interpret.Verdict{}, err
 	}
 	g.effort = tried
-	v.Backup, v.Mark = backup, g.it.mark()
+	v.Mark = g.it.mark()
 	v.Retry = owned && entry.SpecDigest == g.it.digest && a.Cause != interpret.CauseDependency && !g.renewed
 	return v, nil
 }

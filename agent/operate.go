@@ -253,7 +253,7 @@ func (p *pass) takeOver(ctx context.Context, it *item, operation string) (backup
 	if _, owned := g.primary(); owned {
 		return "", false, nil
 	}
-	if backup, err = g.backUp(ctx); err != nil {
+	if backup, err = g.backUp(ctx, false); err != nil {
 		return "", false, err
 	}
 	actions := g.actions(store.Entry{}, store.Adopted, backup, "plan:"+operation)

@@ -111,15 +111,15 @@ func markOf(manifest, id string) topology.Mark {
 	return topology.Mark(manifest + "/" + id)
 }
 
-// backUp copies every foreign file that the score claims into the store. Content that
-// cannot be kept is not overwritten.
-func (g *gate) backUp(ctx context.Context) (name string, err error) {
+// backUp copies the files that the score claims into the store: those that are foreign, or all, if a
+// person is about to overwrite what may be somebody's work. Content that cannot be kept is not overwritten.
+func (g *gate) backUp(ctx context.Context, all bool) (name string, err error) {
 	for _, c := range g.it.claims {
 		path, ok := strings.CutPrefix(string(c), "file:")
 		if !ok {
 			continue
 		}
-		if _, owned := g.Store.Owner(string(c)); owned {
+		if _, owned := g.Store.Owner(string(c)); owned && !all {
 			continue
 		}
 		if n, err := g.backUpFile(ctx, path); err != nil {
@@ -129,6 +129,16 @@ func (g *gate) backUp(ctx context.Context) (name string, err error) {
 		}
 	}
 	return name, nil
+}
+
+// edited reports whether a text may be another than the one that was written for a score last.
+func edited(e store.Entry, t *interpret.Text) bool {
+	var last score.Score
+	if t == nil || len(e.Spec) == 0 || score.Decode(e.Spec, &last) != nil {
+		return true
+	}
+	spec, ok := last.Spec.(score.File)
+	return !ok || t.Before != spec.Content
 }
 
 // backUpFile keeps a regular file, if there is one, and names the copy.
