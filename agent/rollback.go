@@ -258,7 +258,7 @@ func manifestOf(st interpret.DeviceStatus, name string) interpret.ManifestStatus
 // that it is not rolled back.
 func (p *pass) failing(manifest string, late bool) (bad interpret.Rollback, failed bool) {
 	for _, it := range p.plan.items() {
-		s := it.status
+		s := p.failed(it)
 		if it.manifest.name != manifest || it.policy.OnFailure != score.FailureRollBack {
 			continue
 		}
@@ -274,7 +274,7 @@ func (p *pass) failing(manifest string, late bool) (bad interpret.Rollback, fail
 		return bad, false
 	}
 	for _, it := range p.plan.items() {
-		s := it.status
+		s := p.failed(it)
 		if it.manifest.name != manifest || it.policy.OnFailure != score.FailureRollBack {
 			continue
 		}
@@ -285,6 +285,15 @@ func (p *pass) failing(manifest string, late bool) (bad interpret.Rollback, fail
 		}
 	}
 	return bad, false
+}
+
+// failed is the status of it, with the code and the message of the failure itself if its pace holds it.
+func (p *pass) failed(it *item) interpret.ScoreStatus {
+	st := it.status
+	if last, failed := p.pace.failure(it.mark(), p.gate(it).wish()); failed {
+		st.Code, st.Message = last.Code, last.Message
+	}
+	return st
 }
 
 // fatal are the codes of failures that the version itself is the reason of.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -9,21 +10,23 @@ import (
 	"github.com/continuo-fleet/continuo/score"
 )
 
-// triggers is which change of each restarting score was the last, by score id. It is
+// triggers is which change of each restarting score was the last, by its resource. It is
 // kept with the score that restarts, so that a crash between a change and the restart
 // that it asks for loses nothing.
 type triggers []trigger
 
 type trigger struct {
-	id      string
+	id      score.ID
+	about   string // the resource, which outlives names
 	applied uint64 // journal number of the last change; 0: never changed by us
 }
 
 func (g *gate) triggers() triggers {
 	out := make(triggers, len(g.it.triggers))
 	for i, t := range g.it.triggers {
-		out[i].id = string(t.score.ID)
+		out[i].id = t.score.ID
 		if len(t.claims) > 0 {
+			out[i].about = url.QueryEscape(string(t.claims[0]))
 			e, _ := g.Store.Owner(string(t.claims[0]))
 			out[i].applied = e.Applied
 		}
@@ -34,7 +37,7 @@ func (g *gate) triggers() triggers {
 func (ts triggers) String() string {
 	parts := make([]string, len(ts))
 	for i, t := range ts {
-		parts[i] = t.id + "=" + strconv.FormatUint(t.applied, 10)
+		parts[i] = t.about + "=" + strconv.FormatUint(t.applied, 10)
 	}
 	return strings.Join(parts, " ")
 }
@@ -43,8 +46,8 @@ func parseTriggers(s string) (last map[string]uint64, failed bool) {
 	s, failed = strings.CutPrefix(s, interrupted)
 	last = map[string]uint64{}
 	for part := range strings.FieldsSeq(s) {
-		id, n, _ := strings.Cut(part, "=")
-		last[id], _ = strconv.ParseUint(n, 10, 64)
+		about, n, _ := strings.Cut(part, "=")
+		last[about], _ = strconv.ParseUint(n, 10, 64)
 	}
 	return last, failed
 }
@@ -88,9 +91,9 @@ func (g *gate) restart() (change *interpret.Change, renewed bool) {
 	e, owned := g.primary()
 	was, failed := parseTriggers(e.Triggers)
 	for _, t := range g.triggers() {
-		before, known := was[t.id]
+		before, known := was[t.about]
 		if (known || !owned) && before != t.applied {
-			return because("before "+t.id, "after "+t.id), true
+			return because("before "+string(t.id), "after "+string(t.id)), true
 		}
 	}
 	if owned && (failed || g.Store.IsOpen(e.Resource)) {
