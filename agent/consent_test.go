@@ -306,3 +306,127 @@ func TestOperationsAreBoundedAndDoneOnce(t *testing.T) {
 		}
 	})
 }
+
+// What cannot be done now is refused, each for its own reason, and changes nothing (S25, G31).
+func TestOperationsThatCannotBeDone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		verbs := []interpret.Verb{interpret.VerbPlan, interpret.VerbInstall, interpret.VerbApprove, interpret.VerbAdopt, interpret.VerbRelease, interpret.VerbRollbackCheck}
+		refused := func(op interpret.Operation, code interpret.Code) {
+			t.Helper()
+			if got := f.ask(t, h, op); got.Result != interpret.ResultRefused || got.Code != code {
+				t.Errorf("%s: %s %s %s", op.Verb, got.Result, got.Code, got.Message)
+			}
+		}
+		for _, v := range verbs {
+			refused(interpret.Operation{Verb: v}, agent.CodeNothingToDo)
+		}
+		refused(interpret.Operation{Verb: interpret.VerbRestore, Backup: "none"}, agent.CodeNoBackup)
+		refused(interpret.Operation{Verb: "dance"}, agent.CodeNothingToDo)
+		r.dev.Put("/etc/a", "theirs")
+		offer(t, h, intent(1, preset(score.Reviewed, manifest("m", file("a", "/etc/a", "1")))))
+		later(time.Second)
+		refused(interpret.Operation{Verb: "dance"}, agent.CodeUnknownVerb)
+		refused(interpret.Operation{Verb: interpret.VerbAdopt, Manifest: "other"}, agent.CodeNothingToDo)
+		refused(interpret.Operation{Verb: interpret.VerbRelease, Manifest: "m"}, agent.CodeNothingToDo)
+		got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: f.plan(t, h).ID})
+		backup := got.Actions[0].Backup
+		rec := r.dev.Record()
+		h.Control(agent.Control{Blocked: true})
+		r.dev.Put("/etc/a", "by hand")
+		later(time.Second)
+		plan := f.plan(t, h)
+		if got := decisions(plan); !strings.HasSuffix(got, "report") || plan.Actions[0].Code != interpret.CodeBlocked {
+			t.Errorf("the plan of a blocked device: %s", got)
+		}
+		refused(interpret.Operation{Verb: interpret.VerbInstall, Plan: plan.ID}, interpret.CodeBlocked)
+		refused(interpret.Operation{Verb: interpret.VerbRestore, Backup: backup}, interpret.CodeBlocked)
+		h.Control(agent.Control{})
+		later(time.Second)
+		refused(interpret.Operation{Verb: interpret.VerbInstall, Plan: plan.ID}, interpret.CodePlanChanged)
+		late := interpret.Operation{ID: "late", Verb: interpret.VerbInstall, Plan: f.plan(t, h).ID, Expires: time.Now().Add(-time.Second)}
+		if err := h.Operation(late, "d"); err != nil {
+			t.Fatal(err)
+		}
+		later(time.Second)
+		if got := f.answer(t, "late"); got.Result != interpret.ResultRefused || got.Code != "expired" {
+			t.Errorf("%+v", got)
+		}
+		r.dev.Delete("/etc/a")
+		r.dev.Mkdir("/etc/a")
+		if got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbRestore, Backup: backup}); got.Result != interpret.ResultFailed || got.Code != interpret.Code(topology.CodeNotRegular) {
+			t.Errorf("onto a directory: %+v", got)
+		}
+		if m := rec.Mutations(); len(m) > 0 {
+			t.Errorf("called %v", m)
+		}
+	})
+}
+
+// A newer generation that comes while a plan is being installed ends that, and none of the new one is done by the old
+// consent (G26, G42).
+func TestGenerationWhileInstalling(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		v := func(n uint64, c string) agent.Intent {
+			m := preset(score.Reviewed, manifest("m", file("a", "/etc/a", c), file("b", "/etc/b", c, "a"), file("c", "/etc/c", "same", "b")))
+			m.Metadata.Generation = n
+			return intent(n, m)
+		}
+		offer(t, h, v(1, "1"))
+		later(time.Second)
+		id := f.plan(t, h).ID
+		r.dev.Before(func(_ context.Context, c memory.Call) error {
+			if c.Op == memory.OpWriteFile {
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
+		if err := h.Operation(interpret.Operation{ID: "inst", Verb: interpret.VerbInstall, Plan: id, Expires: time.Now().Add(time.Hour)}, "d"); err != nil {
+			t.Fatal(err)
+		}
+		later(30 * time.Second)
+		offer(t, h, v(2, "2"))
+		if err := h.Operation(interpret.Operation{ID: "second", Verb: interpret.VerbInstall, Plan: id, Expires: time.Now().Add(time.Hour)}, "d"); err != nil {
+			t.Fatal(err)
+		}
+		later(time.Hour)
+		r.dev.Before(nil)
+		first := f.answer(t, "inst")
+		if first.Result != interpret.ResultFailed || first.Code != agent.CodeSuperseded || first.Actions[0].Outcome != interpret.Changed {
+			t.Errorf("%+v", first)
+		}
+		r.content("/etc/a", "1")
+		r.gone("/etc/b")
+		r.gone("/etc/c")
+	})
+}
+
+// Two operations at once are done one after the other, and the second one sees what the first one did.
+func TestTwoOperationsAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		offer(t, h, intent(1, preset(score.Reviewed, manifest("m", file("a", "/etc/a", "1")))))
+		later(time.Second)
+		rec := r.dev.Record()
+		id := f.plan(t, h).ID
+		for _, op := range []string{"one", "two"} {
+			if err := h.Operation(interpret.Operation{ID: op, Verb: interpret.VerbInstall, Plan: id, Expires: time.Now().Add(time.Hour)}, "d"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		later(time.Second)
+		var results []string
+		for len(f.receipts) > 0 {
+			if rc := <-f.receipts; rc.Verb == interpret.VerbInstall {
+				results = append(results, rc.ID+" "+string(rc.Result)+" "+string(rc.Code))
+			}
+		}
+		if got := strings.Join(results, ", "); got != "one done , two refused plan_changed" || count(rec, memory.OpWriteFile, "file:/etc/a") != 1 {
+			t.Errorf("%s", got)
+		}
+	})
+}
