@@ -24,8 +24,8 @@ func newApply() *cobra.Command {
 		Use:   "apply -f FILE --confirm",
 		Short: "Make one manifest true on this device, without any server",
 		Long: `apply makes one manifest true. Whom the manifest is for is not checked, and --confirm
-is the authority for the changes: without it apply only shows them, like plan. What was there
-before is kept as a backup before it is overwritten; data is never destroyed.
+is the authority for the changes: without it apply only shows them, like plan, and ends with 0.
+What was there before is kept as a backup before it is overwritten; data is never destroyed.
 What other manifests own stays theirs, and nothing is removed that this one does not name.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,14 +37,16 @@ What other manifests own stays theirs, and nothing is removed that this one does
 				if err != nil {
 					return err
 				}
-				err = showPlan(cmd, p, o.format)
+				if err := writePlan(cmd, p, o.format); err != nil {
+					return err
+				}
 				if p.Differs() {
 					fmt.Fprintln(cmd.ErrOrStderr(), "nothing was changed: this is a preview; add --confirm to apply it")
 				}
 				if slices.ContainsFunc(p.Actions, func(a interpret.PlannedAction) bool { return a.Decision != interpret.DecideApply }) {
 					fmt.Fprintln(cmd.ErrOrStderr(), "--confirm is the consent to what waits for one, too: what was there before is kept as a backup and overwritten; no data is destroyed")
 				}
-				return err
+				return nil
 			}
 			st, err := o.apply(cmd)
 			if err != nil {

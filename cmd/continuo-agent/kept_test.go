@@ -97,7 +97,7 @@ func TestBackupsReceiptsAndInventory(t *testing.T) {
 	step("nothing was kept yet", 0, "backups")
 	step("nothing was done yet", 0, "receipts")
 	step("nothing is owned yet", 0, "inventory")
-	step("what would be overwritten", 1, "apply", "-f", "-")
+	step("what would be overwritten", 0, "apply", "-f", "-")
 	step("overwrite it", 0, "apply", "-f", "-", "--confirm")
 	out := step("what was kept", 0, "backups")
 	name := regexp.MustCompile(`kiosk\.conf\.\S+`).FindString(out)

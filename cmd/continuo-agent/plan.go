@@ -35,7 +35,11 @@ Exit status: 0 nothing differs, 1 something does, 2 the command or its input is 
 			if err != nil {
 				return err
 			}
-			return showPlan(cmd, p, o.format)
+			err = writePlan(cmd, p, o.format)
+			if err == nil && p.Differs() {
+				err = cli.ErrDiffers
+			}
+			return err
 		},
 	}
 	o.flags(cmd, "manifest to compare with, YAML or JSON; - is standard input (default what the agent accepted last)")
@@ -72,14 +76,10 @@ func planOf(ctx context.Context, l *look, in agent.Intent) (interpret.Plan, erro
 	return p, err
 }
 
-// showPlan writes a plan, and turns what differs into the exit code.
-func showPlan(cmd *cobra.Command, p interpret.Plan, format show.Format) error {
+func writePlan(cmd *cobra.Command, p interpret.Plan, format show.Format) error {
 	done, err := format.Write(cmd.OutOrStdout(), p)
 	if !done {
 		err = show.Plan(cmd.OutOrStdout(), p)
-	}
-	if err == nil && p.Differs() {
-		err = cli.ErrDiffers
 	}
 	return err
 }

@@ -28,8 +28,9 @@ func newPublish() *cobra.Command {
 		Short: "Sign manifests and publish them to their devices",
 		Long: `publish makes manifests part of what their devices should be. A manifest replaces the one
 of the same name; the others of a device stay. All files are checked first, and nothing is
-published if anything is wrong. Without --confirm it only shows what would change, and
-ends with 1 if anything would. FILE is YAML or JSON; - is standard input.`,
+published if anything is wrong. Without --confirm it only shows what would change, and ends
+with 0. continuo plan DEVICE says what a device would do. FILE is YAML or JSON; - is standard
+input.`,
 		Args: cli.Files,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			manifests, found, err := readManifests(cmd.Context(), files, cmd.InOrStdin())
@@ -179,7 +180,6 @@ func showPublished(cmd *cobra.Command, done []publication, confirm bool, format 
 		return nil
 	case !confirm:
 		fmt.Fprintln(cmd.ErrOrStderr(), "nothing was published: this is a preview; add --confirm to publish it")
-		return cli.ErrDiffers
 	}
 	return nil
 }
