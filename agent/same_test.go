@@ -17,8 +17,7 @@ func TestSameSeesEveryField(t *testing.T) {
 		t.Error("equal statuses are not the same")
 	}
 	silent := map[string]bool{"Started": true, "Finished": true, "Time": true} // when it was said
-	var each func(name string, of func(*interpret.DeviceStatus) reflect.Value)
-	each = func(name string, of func(*interpret.DeviceStatus) reflect.Value) {
+	each := func(name string, of func(*interpret.DeviceStatus) reflect.Value) {
 		st := blank()
 		typ := of(&st).Type()
 		for i := range typ.NumField() {
