@@ -263,7 +263,7 @@ func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdic
 	}
 	q.Given, q.Name, _ = r.consent.given(p)
 	if q.Given == authority.None && r.begunAs(o.Resource, verbRemove) {
-		q.Given, q.Name = authority.Begun, o.Authority
+		q.Given, q.Name = authority.Begun, first(o.Authority)
 	}
 	d := authority.Decide(q)
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, d.Code, d.Reason

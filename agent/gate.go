@@ -54,7 +54,7 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 		verb = verbRemove
 	}
 	if e, owned := g.primary(); owned && q.Given == authority.None && e.SpecDigest == g.it.digest && g.begunAs(e.Resource, verb) {
-		q.Given, q.Name = authority.Begun, e.Authority
+		q.Given, q.Name = authority.Begun, first(e.Authority)
 	}
 	d := authority.Decide(q)
 	v := interpret.Verdict{Authority: d.Authority, Code: d.Code, Message: d.Reason}
@@ -75,6 +75,9 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 	g.action = p
 	return v
 }
+
+// first is the authority under which something was begun, however often it was interrupted since.
+func first(name string) string { return strings.TrimPrefix(name, string(authority.Begun)+":") }
 
 // begunAs reports whether the journal says that this was begun and not ended: then it carries
 // the right to finish it.
