@@ -1,11 +1,13 @@
 package agent_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
 
 	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
 // The agent is killed after every single step of a whole story, a step being a write of its books or a change of its device,
@@ -41,5 +43,29 @@ func TestKillAtEveryStepOfAStory(t *testing.T) {
 	t.Logf("a story of %d steps, %d kills", steps, kills.Load())
 	if kills.Load() < 500 {
 		t.Errorf("%d kills only", kills.Load())
+	}
+}
+
+// Interrupted again and again, an action keeps the authority that it was begun under, and the books do not grow with it.
+func TestInterruptedAgainAndAgain(t *testing.T) {
+	in := intent(2, manifest("m", file("a", "/etc/a", "2")))
+	for _, op := range []memory.Op{memory.OpWriteFile, memory.OpRemoveFile} {
+		r := newRig(t)
+		r.apply(intent(1, manifest("m", file("a", "/etc/a", "1"), file("b", "/etc/b", "1"))))
+		for range 5 {
+			r.dev.Before(func(_ context.Context, c memory.Call) error {
+				if c.Op != op {
+					return nil
+				}
+				r.disk = r.disk.Crash(store.LoseAll)
+				return errKilled
+			})
+			_, _ = r.runner.Apply(t.Context(), in)
+			r.start()
+		}
+		open := r.store.OpenActions()
+		if len(open) != 1 || open[0].Entry.Authority != "begun:standing:converge" {
+			t.Errorf("after %s was interrupted five times: %+v", op, open)
+		}
 	}
 }
