@@ -4,11 +4,16 @@ package device
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
+
 	"github.com/continuo-fleet/continuo/fleet"
+	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/test/device/box"
 )
@@ -84,39 +89,100 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	t.Logf("number: the agent was killed %s times", s.run("systemctl", "show", "-P", "NRestarts", agentUnit))
 }
 
-// A power cut during a change loses nothing: at the next boot the device becomes what it accepted, without any network
-// (H57, X77; 200 cuts are for later).
-func TestPowerCutsDuringChanges(t *testing.T) {
+// killedAtWrites kills the agent at one of the first seven writes of its journal in each of its lives, in turn, until over says
+// that it is where it should be. It tells how many lives that took.
+func (s *site) killedAtWrites(over func(fleet.DeviceState) bool) (lives int) {
+	s.t.Helper()
+	w, err := fsnotify.NewWatcher()
+	s.must(err)
+	defer w.Close()
+	s.must(w.Add(s.Root() + "/var/lib/continuo"))
+	kill := s.Root() + "/sys/fs/cgroup/system.slice/" + agentUnit + "/cgroup.kill"
+	quiet := time.NewTimer(time.Second)
+	defer quiet.Stop()
+	writes := 0
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		select {
+		case e := <-w.Events:
+			if !e.Has(fsnotify.Write) || !strings.HasPrefix(filepath.Base(e.Name), "journal.") {
+				continue
+			}
+			// Begins come before anything is done: who always died of the first write would never do anything.
+			if writes++; writes <= lives%7 || os.WriteFile(kill, []byte("1"), 0) != nil {
+				continue
+			}
+			lives, writes = lives+1, 0
+			for len(w.Events) > 0 {
+				<-w.Events // what it wrote meanwhile
+			}
+			quiet.Reset(2 * time.Second)
+		case err := <-w.Errors:
+			s.t.Fatal(err)
+		case <-quiet.C:
+			if over(s.state()) {
+				return lives
+			}
+			quiet.Reset(time.Second)
+		}
+	}
+	s.t.Fatalf("it is not there after %d lives: %s", lives, show(s.state()))
+	return lives
+}
+
+// The agent is killed at one of the next writes of its journal, in each of its lives again: through a change of everything,
+// through a version that fails and the way back from it. It gets there all the same, and nothing is lost, doubled or left
+// behind (H57, X59, X77).
+func TestKilledAtWritesOfTheJournal(t *testing.T) {
 	t.Parallel()
 	s := online(t, box.Options{})
-	s.converged(s.publish(many("a")...))
-	want := map[string]string{"a": s.tree()}
-	s.converged(s.publish(many("b")...))
-	want["b"] = s.tree()
-	s.run("sync", "-f", "/")
-
-	for round := range 10 {
-		v := []string{"a", "b"}[round%2]
-		g := s.publish(many(v)...)
-		outage(t, time.Duration(round*40)*time.Millisecond)
-		s.Crash()
-		s.Up()
-		s.until(fmt.Sprintf("round %d: generation %d", round, g), func(st fleet.DeviceState) error {
-			if !st.Status.ConvergedAt(g) {
-				return fmt.Errorf("it reports generation %d, %s, %v", st.Status.Generation, st.Status.State, st.Status.Problems)
-			}
-			return nil
-		})
+	s.run("pibox-image")
+	s.PutFile("/etc/systemd/system/continuo-agent.service.d/fast.conf", []byte("[Service]\nRestartSec=50ms\n"), 0o644)
+	s.run("systemctl", "daemon-reload")
+	want := map[string]string{}
+	generation := uint64(0)
+	for _, v := range []string{"b", "a"} {
+		generation = s.publishUnder(rollsBack, changing(v)...)
+		s.converged(generation)
+		s.quiet()
+		want[v] = s.tree()
+	}
+	equal := func(what, v string) {
+		t.Helper()
 		s.quiet()
 		if got := s.tree(); got != want[v] {
-			t.Errorf("round %d: the state is not that of a run without a power cut; got:\n%s\nwant:\n%s", round, got, want[v])
+			t.Errorf("%s: the state is not that of a run without kills; got:\n%s\nwant:\n%s", what, got, want[v])
 		}
 		if left := s.temporary(); left != "" {
-			t.Errorf("round %d: left behind:\n%s", round, left)
+			t.Errorf("%s: left behind:\n%s", what, left)
 		}
 	}
-	if st := s.state(); len(st.Status.Orphans) != 0 {
-		t.Errorf("it reports orphans %v", st.Status.Orphans)
+
+	g := s.publishUnder(rollsBack, changing("b")...)
+	lives := s.killedAtWrites(func(st fleet.DeviceState) bool { return st.Status.ConvergedAt(g) })
+	t.Logf("number: %d lives for a change of everything, each killed at a write of the journal", lives)
+	if lives < 10 {
+		t.Errorf("%d lives only", lives)
 	}
-	t.Logf("problems after 10 power cuts: %v", s.state().Status.Problems)
+	equal("a change", "b")
+
+	bad := append(changing("a"), service("bad", "bad.service", "[Service]\nExecStart=/bin/false\n[Install]\nWantedBy=multi-user.target\n"))
+	g = s.publishUnder(rollsBack, bad...)
+	lives = s.killedAtWrites(func(st fleet.DeviceState) bool {
+		return st.Status.Generation == g && st.Status.State == interpret.StateRolledBack && len(st.Status.Orphans) == 0
+	})
+	t.Logf("number: %d lives for a version that fails and the way back", lives)
+	equal("a rollback", "b")
+}
+
+var rollsBack = score.Policy{Preset: score.Converge, OnFailure: score.FailureRollBack}
+
+// publishUnder is publish with a policy.
+func (s *site) publishUnder(policy score.Policy, scores ...score.Score) uint64 {
+	s.t.Helper()
+	p, err := s.fleet.Publish(s.t.Context(), []score.Manifest{{
+		APIVersion: score.APIVersion, Kind: score.ManifestKind, Metadata: score.Metadata{Name: manifestName},
+		Spec: score.ManifestSpec{Profile: "raspberry-pi", Target: score.Target{Device: s.id.ID}, Policy: policy, Scores: scores},
+	}}, fleet.PublishOptions{Signer: s.keys.Operator})
+	s.must(err)
+	return p[0].Generation
 }
