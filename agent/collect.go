@@ -63,6 +63,7 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 		}
 		defer func() { p.Uncertain = false }() // the next pass may collect
 	}
+	p.kept = map[score.Resource]string{}
 	owned, removals := p.removable(main)
 	var left []interpret.Orphan
 	stay := map[string][]score.ID{} // by manifest: what is still there
@@ -237,7 +238,7 @@ type removal struct {
 	unrestored string // why what was there before is not there again, if it may be later
 }
 
-func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdict, error) {
+func (r *removal) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict, error) {
 	o := r.orphan
 	prov := interpret.Owned
 	switch {
@@ -279,6 +280,13 @@ func (r *removal) Admit(_ context.Context, a interpret.Action) (interpret.Verdic
 		return v, r.giveUp(a.FoundMark)
 	case !applies:
 		return v, nil
+	}
+	kept, refusal := r.keepEdited(ctx, o.score)
+	if refusal != nil {
+		return *refusal, nil
+	}
+	if v.Backup = kept; kept != "" {
+		r.kept[score.Resource(o.Resource)] = kept
 	}
 	var actions []store.Action
 	for _, e := range r.entries() {

@@ -68,6 +68,13 @@ func (e *ending) Admit(ctx context.Context, a interpret.Action) (interpret.Verdi
 		v.Allow = false
 		return v, nil
 	}
+	last := e.it.score
+	if len(entry.Spec) > 0 && score.Decode(entry.Spec, &last) != nil {
+		last = e.it.score
+	}
+	if v.Backup, refusal = e.keepEdited(ctx, last); refusal != nil {
+		return *refusal, nil
+	}
 	how := store.Created
 	if owned {
 		how = entry.Provenance

@@ -133,10 +133,8 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	backup := entry.Backup // of what was there before it was ours
 	if a.Found && (prov == interpret.Foreign || g.consent != nil && replaces(a) && edited(entry, a.Text)) {
 		name, err := g.backUp(ctx, g.consent != nil)
-		if err != nil {
-			f := topology.FaultOf(err)
-			return interpret.Verdict{Outcome: interpret.Failed, Code: interpret.Code(f.Code),
-				Message: "cannot back up what is there, so nothing was changed: " + f.Text}, nil
+		if refusal := unkept(err); refusal != nil {
+			return *refusal, nil
 		}
 		if v.Backup = name; prov == interpret.Foreign {
 			backup = name

@@ -87,10 +87,9 @@ func (g restoring) Admit(ctx context.Context, a interpret.Action) (interpret.Ver
 	name := ""
 	if a.Found {
 		var err error
-		if name, err = g.backUpFile(ctx, g.path); err != nil {
-			f := topology.FaultOf(err)
-			return interpret.Verdict{Outcome: interpret.Failed, Code: interpret.Code(f.Code),
-				Message: "cannot back up what is there, so nothing was changed: " + f.Text}, nil
+		name, err = g.backUpFile(ctx, g.path)
+		if refusal := unkept(err); refusal != nil {
+			return *refusal, nil
 		}
 	}
 	var mark topology.Mark // none on what nobody will own
@@ -139,6 +138,38 @@ func edited(e store.Entry, t *interpret.Text) bool {
 	}
 	spec, ok := last.Spec.(score.File)
 	return !ok || t.Before != spec.Content
+}
+
+// keepEdited copies the file that s brought into the store before it goes, if somebody has edited it:
+// no manifest could make that again.
+func (r *Runner) keepEdited(ctx context.Context, s score.Score) (name string, refusal *interpret.Verdict) {
+	path, content := "", ""
+	switch spec := s.Spec.(type) {
+	case score.File:
+		path, content = spec.Path, spec.Content
+	case score.Service:
+		if spec.UnitFile != "" {
+			path, content = score.UnitDir+spec.Unit, spec.UnitFile
+		}
+	}
+	if path == "" || r.Files == nil {
+		return "", nil
+	}
+	st, err := r.Files.File(ctx, path)
+	if err == nil && st.Type == topology.Regular && st.SHA256 != digestOf(content) {
+		name, err = r.backUpFile(ctx, path)
+	}
+	return name, unkept(err)
+}
+
+// unkept is what becomes of a change because what is there cannot be kept; nil if it can.
+func unkept(err error) *interpret.Verdict {
+	if err == nil {
+		return nil
+	}
+	f := topology.FaultOf(err)
+	return &interpret.Verdict{Outcome: interpret.Failed, Code: interpret.Code(f.Code),
+		Message: "cannot back up what is there, so nothing was changed: " + f.Text}
 }
 
 // backUpFile keeps a regular file, if there is one, and names the copy.

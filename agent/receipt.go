@@ -36,7 +36,7 @@ func (p *pass) receiptActions() (out []interpret.ReceiptAction, failed bool) {
 	for _, o := range p.removed {
 		out = append(out, interpret.ReceiptAction{
 			Manifest: o.Manifest, Score: o.Score, Action: interpret.ActionRemove, Outcome: interpret.Changed,
-			Cause: interpret.CauseAbsent, Resources: []score.Resource{o.Resource},
+			Cause: interpret.CauseAbsent, Resources: []score.Resource{o.Resource}, Backup: p.kept[o.Resource],
 		})
 	}
 	for _, o := range p.givenUp {

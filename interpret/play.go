@@ -202,7 +202,7 @@ func (t *Table) Remove(ctx context.Context, s score.Score, cause Cause, gate Gat
 		st.end(v.Outcome, v.Code, v.Message)
 		return st, err
 	}
-	st.Authority = v.Authority
+	st.Authority, st.Backup = v.Authority, v.Backup
 	b.undo(ctx, s, a, &st)
 	return st, gate.Done(ctx, a, st)
 }
