@@ -60,7 +60,7 @@ func ofScores(verb interpret.Verb, short, long, words string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.answer(cmd, r)
+			return a.answer(cmd, d, r)
 		},
 	}
 	a.changing(cmd, "ask for it")
@@ -86,9 +86,11 @@ func reported(cmd *cobra.Command, f *fleet.Fleet, d fleet.Device, op interpret.O
 		return err
 	}
 	st := interpret.DeviceStatus{}
+	var names []string // of what it has of the kind that was named
 	if s := states[0].Status; s != nil {
 		for _, m := range s.Manifests {
 			if m.Name != op.Manifest {
+				names = append(names, m.Name)
 				continue
 			}
 			m.Scores = slices.DeleteFunc(slices.Clone(m.Scores), func(s interpret.ScoreStatus) bool {
@@ -98,7 +100,11 @@ func reported(cmd *cobra.Command, f *fleet.Fleet, d fleet.Device, op interpret.O
 		}
 	}
 	if _, total := show.Converged(st); total == 0 {
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s has not reported any of them\n", name(d))
+		hint := ""
+		if n, ok := score.Nearest(op.Manifest, names); ok && len(st.Manifests) == 0 {
+			hint = fmt.Sprintf(", did you mean %q?", n)
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s has not reported any of them%s: it would be refused if that is still so\n", name(d), hint)
 		return err
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), "as the device reported them last:")
@@ -136,7 +142,7 @@ would ask for, and ends with 0.`,
 			if err != nil {
 				return err
 			}
-			return a.answer(cmd, r)
+			return a.answer(cmd, d, r)
 		},
 	}
 	a.changing(cmd, "ask for it")
@@ -190,7 +196,7 @@ what is missing.`,
 				return err
 			}
 			if a.format != "" || r.Result != interpret.ResultDone && len(r.Actions) == 0 {
-				return a.answer(cmd, r)
+				return a.answer(cmd, d, r)
 			}
 			if err := show.RollbackCheck(cmd.OutOrStdout(), r.Actions); err != nil {
 				return err

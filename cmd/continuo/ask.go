@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
 	"github.com/continuo-fleet/continuo/fleet"
@@ -117,7 +118,10 @@ func (a *asking) ask(ctx context.Context, f *fleet.Fleet, d fleet.Device, op int
 	patient, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	err = f.Operate(patient, op, fleet.OperateOptions{Signer: signer, Site: d.Site, Replace: a.replace})
-	if _, ok := errors.AsType[*fleet.UnansweredError](err); ok {
+	if open, ok := errors.AsType[*fleet.UnansweredError](err); ok {
+		if op.Verb == interpret.VerbRollbackCheck {
+			return interpret.Receipt{}, fmt.Errorf("cannot ask %s: it has not answered operation %s yet; wait for it: continuo receipts %[1]s %[2]s", name(d), show.Text(open.Operation.ID))
+		}
 		return interpret.Receipt{}, fmt.Errorf("%w (--replace)", err)
 	}
 	if err != nil {
@@ -159,7 +163,7 @@ func (a *asking) silence(ctx context.Context, f *fleet.Fleet, d fleet.Device) st
 }
 
 // answer shows a receipt, and turns it into the exit code.
-func (a *asking) answer(cmd *cobra.Command, r interpret.Receipt) error {
+func (a *asking) answer(cmd *cobra.Command, d fleet.Device, r interpret.Receipt) error {
 	written, err := a.format.Write(cmd.OutOrStdout(), r)
 	if !written {
 		err = show.Receipt(cmd.OutOrStdout(), r)
@@ -167,8 +171,14 @@ func (a *asking) answer(cmd *cobra.Command, r interpret.Receipt) error {
 	if err == nil {
 		err = done(r)
 	}
-	if r.Code == interpret.CodePlanChanged && r.Plan != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "nothing was done: look at the plan of now, and confirm that: continuo install %s --plan %s --confirm\n", r.Device, r.Plan.ID)
+	switch {
+	case r.Code == agent.CodeNoBackup:
+		fmt.Fprintf(cmd.ErrOrStderr(), "receipts name backups: continuo history %s, continuo receipts %[1]s ID; on the device, continuo-agent backups lists them\n", name(d))
+	case r.Code != interpret.CodePlanChanged || r.Plan == nil:
+	case r.Plan.Differs():
+		fmt.Fprintf(cmd.ErrOrStderr(), "nothing was done: look at the plan of now, and confirm that: continuo install %s --plan %s --confirm\n", name(d), r.Plan.ID)
+	default:
+		fmt.Fprintln(cmd.ErrOrStderr(), "nothing was done, and nothing is to be done: the device is as it should be")
 	}
 	return err
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,12 +25,21 @@ func newPlan() *cobra.Command {
 		Use:   "plan DEVICE",
 		Short: "Ask a device what it would do now, and what of it is allowed",
 		Long: `plan asks a device to compare itself with what is published for it. The device answers with a
-plan: every action with its cause and effect, every field that differs, what would be restarted
-and removed, and what the policies say. Nothing is changed by it.
+plan: every action, every field that differs, what would be restarted and removed, and what the
+policies say. Nothing is changed by it.
 
-DECISION says what happens to an action: apply (an authority covers it), pending (a plan has to
-be confirmed, or a signed approval given, or it is not the time), report (it is said, and stays),
-refuse. continuo install confirms a plan, continuo approve approves actions of it.
+CAUSE is why it would be done: intent (the manifest is new), drift (the device was changed),
+dependency (a score that restarts it has changed), absent (nothing names it any more), explicit
+(decommission: true), rollback.
+EFFECT is the worst that it does: create, mutate, disrupt, remove, or destroy, which cannot be
+undone.
+DECISION is what the device does about it by itself, and why:
+  apply    it does it: an authority covers it
+  pending  it waits: for continuo install, for a signature (continuo approve), or for its time
+  report   it says so, and leaves it; install corrects drift, approve removes what is left over
+  refuse   it will not; what is foreign, because somebody else made it, is taken over by
+           continuo adopt, or overwritten after a backup by continuo install
+The id at the end stands for exactly this plan. On stderr stands what to do with it.
 
 Exit status: 0 nothing differs, 1 something does or the device did not answer, 2 wrong usage.`,
 		Args: oneDevice(0, 0, "one DEVICE"),
@@ -57,12 +68,8 @@ Exit status: 0 nothing differs, 1 something does or the device did not answer, 2
 			}
 			done, err := a.format.Write(cmd.OutOrStdout(), p)
 			if !done {
-				err = show.Plan(cmd.OutOrStdout(), p)
-				if err == nil && slices.ContainsFunc(p.Actions, confirmable) {
-					fmt.Fprintf(cmd.ErrOrStderr(), "to confirm it: continuo install %s --plan %s --confirm\n", name(d), p.ID)
-				}
-				if err == nil && slices.ContainsFunc(p.Actions, signable) {
-					fmt.Fprintf(cmd.ErrOrStderr(), "to approve what waits for a signature: continuo approve %s --plan %s --confirm\n", name(d), p.ID)
+				if err = show.Plan(cmd.OutOrStdout(), p); err == nil {
+					next(cmd.ErrOrStderr(), name(d), p)
 				}
 			}
 			if err == nil && p.Differs() {
@@ -73,6 +80,34 @@ Exit status: 0 nothing differs, 1 something does or the device did not answer, 2
 	}
 	a.flags(cmd)
 	return cmd
+}
+
+// next says which commands consent to p, or to actions of it.
+func next(w io.Writer, device string, p interpret.Plan) {
+	if slices.ContainsFunc(p.Actions, confirmable) {
+		fmt.Fprintf(w, "to confirm it: continuo install %s --plan %s --confirm\n", device, p.ID)
+	}
+	if slices.ContainsFunc(p.Actions, signable) {
+		fmt.Fprintf(w, "to approve what waits for a signature: continuo approve %s --plan %s --confirm\n", device, p.ID)
+	}
+	if left := namesOf(p, leftOver); len(left) > 0 {
+		fmt.Fprintf(w, "to let what is left over be removed: continuo approve %s --plan %s --action %s --confirm\n", device, p.ID, strings.Join(left, ","))
+	}
+}
+
+// leftOver tells whether an action removes what is no longer named, and only an approval lets it.
+func leftOver(a interpret.PlannedAction) bool {
+	return a.Decision == interpret.DecideReport && a.Code == interpret.CodeOrphaned
+}
+
+// namesOf are MANIFEST/SCORE of some actions of a plan.
+func namesOf(p interpret.Plan, which func(interpret.PlannedAction) bool) (names []string) {
+	for _, a := range p.Actions {
+		if which(a) {
+			names = append(names, show.Text(a.Manifest+"/"+string(a.Score)))
+		}
+	}
+	return names
 }
 
 // confirmable tells whether an action waits for a plan to be confirmed.
@@ -131,19 +166,50 @@ Without --confirm it only shows what it would ask for, and ends with 0.`,
 						_, err := fmt.Fprintln(cmd.OutOrStdout(), "the fleet knows no such plan of this device: it would be refused, unless the device happens to make the same one now")
 						return err
 					}
-					return show.Plan(cmd.OutOrStdout(), p)
+					if err := show.Plan(cmd.OutOrStdout(), p); err != nil {
+						return err
+					}
+					return installs(cmd, f, d, p)
 				})
 			}
 			r, err := a.ask(cmd.Context(), f, d, op)
 			if err != nil {
 				return err
 			}
-			return a.answer(cmd, r)
+			return a.answer(cmd, d, r)
 		},
 	}
 	a.changing(cmd, "ask for it")
 	cmd.Flags().StringVar(&plan, "plan", "", "id of the plan, as continuo plan shows it (required)")
 	return cmd
+}
+
+// installs says what of p would be done, and whether it can be the plan of now.
+func installs(cmd *cobra.Command, f *fleet.Fleet, d fleet.Device, p interpret.Plan) error {
+	states, err := f.Status(cmd.Context(), d)
+	if err != nil {
+		return err
+	}
+	if now := states[0].Desired; now != p.Generation {
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "it would be refused: the plan is for generation %d, and %d is published; ask for a new one: continuo plan %s\n", p.Generation, now, name(d))
+		return err
+	}
+	left := namesOf(p, func(a interpret.PlannedAction) bool { return a.Decision != interpret.DecideApply && !confirmable(a) })
+	what := "every action of it is done then"
+	switch {
+	case len(p.Actions) == 0:
+		return nil
+	case len(left) == len(p.Actions):
+		what = "none of it is done by that"
+	case len(left) > 0:
+		what = "every action of it is done then, but not " + strings.Join(left, ", ")
+	}
+	at := ""
+	if !p.Time.IsZero() {
+		at = " since " + p.Time.UTC().Format(time.RFC3339)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s; all of it is refused if anything has changed%s\n", what, at)
+	return err
 }
 
 // findPlan finds a plan that the device answered with.
@@ -207,7 +273,7 @@ that waits for a signature. Without --confirm it only shows what it would sign, 
 			if err != nil {
 				return err
 			}
-			return a.answer(cmd, r)
+			return a.answer(cmd, d, r)
 		},
 	}
 	a.changing(cmd, "sign and ask for it")
@@ -231,8 +297,11 @@ func chooseActions(p interpret.Plan, names []string) (out []interpret.PlannedAct
 			return nil, cli.Usagef("the plan has no action for %q: it has %s", n, strings.Join(there, ", "))
 		}
 	}
+	if left := namesOf(p, leftOver); len(out) == 0 && len(left) > 0 {
+		return nil, fmt.Errorf("cannot approve anything: no action of the plan waits for a signature; to let what is left over be removed, name it: --action %s", strings.Join(left, ","))
+	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("cannot approve anything: no action of the plan waits for a signature; --action names others")
+		return nil, errors.New("cannot approve anything: no action of the plan waits for a signature; --action names others")
 	}
 	return out, nil
 }

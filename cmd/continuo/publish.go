@@ -180,6 +180,8 @@ func showPublished(cmd *cobra.Command, done []publication, confirm bool, format 
 		return nil
 	case !confirm:
 		fmt.Fprintln(cmd.ErrOrStderr(), "nothing was published: this is a preview; add --confirm to publish it")
+	default:
+		fmt.Fprintln(cmd.ErrOrStderr(), "published; what the devices do: continuo status --wait")
 	}
 	return nil
 }

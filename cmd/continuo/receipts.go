@@ -7,6 +7,7 @@ import (
 
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
+	"github.com/continuo-fleet/continuo/fleet"
 	"github.com/continuo-fleet/continuo/interpret"
 )
 
@@ -45,7 +46,7 @@ what a device did without being asked.`,
 				if err != nil {
 					return err
 				}
-				return listReceipts(cmd, all, format)
+				return listReceipts(cmd, d, all, format)
 			}
 			r, known, err := f.Receipt(cmd.Context(), d, args[1])
 			if err != nil {
@@ -91,7 +92,7 @@ somebody else. continuo receipts DEVICE ID shows one of them in full.`,
 			if err != nil {
 				return err
 			}
-			return listReceipts(cmd, all, format)
+			return listReceipts(cmd, d, all, format)
 		},
 	}
 	c.flags(cmd)
@@ -100,12 +101,12 @@ somebody else. continuo receipts DEVICE ID shows one of them in full.`,
 	return cmd
 }
 
-func listReceipts(cmd *cobra.Command, all []interpret.Receipt, format show.Format) error {
+func listReceipts(cmd *cobra.Command, d fleet.Device, all []interpret.Receipt, format show.Format) error {
 	if written, err := format.Write(cmd.OutOrStdout(), append([]interpret.Receipt{}, all...)); written || err != nil {
 		return err
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), "the fleet has no receipt of it")
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s has sent no receipt; continuo status %[1]s says whether it is heard of\n", name(d))
 		return err
 	}
 	return show.Receipts(cmd.OutOrStdout(), all)

@@ -163,9 +163,11 @@ func (o *overview) table(w io.Writer, detail bool) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	if detail && len(o.Devices) == 1 && o.Devices[0].Status != nil {
-		fmt.Fprintln(w)
-		return show.Scores(w, *o.Devices[0].Status)
+	if st := o.Devices[0].Status; detail && len(o.Devices) == 1 && st != nil {
+		if len(st.Manifests)+len(st.Orphans)+len(st.Problems) > 0 {
+			fmt.Fprintln(w)
+		}
+		return show.Scores(w, *st)
 	}
 	var counts []string
 	for v, n := range o.Counts {

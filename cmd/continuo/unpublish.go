@@ -61,7 +61,7 @@ shows that, score by score, and ends with 0.`,
 			if err != nil {
 				return err
 			}
-			return showWithdrawn(cmd, withdrawal{done[0], fates}, confirm, format)
+			return showWithdrawn(cmd, withdrawal{done[0], fates}, len(as.Spec.Manifests) == 1, confirm, format)
 		},
 	}
 	c.flags(cmd)
@@ -162,7 +162,8 @@ func withdrawn(as score.Assignment, manifest string) ([]fate, error) {
 	return out, nil
 }
 
-func showWithdrawn(cmd *cobra.Command, w withdrawal, confirm bool, format show.Format) error {
+// showWithdrawn shows what comes of it. last says that no other manifest is left.
+func showWithdrawn(cmd *cobra.Command, w withdrawal, last, confirm bool, format show.Format) error {
 	written, err := format.Write(cmd.OutOrStdout(), w)
 	if !written {
 		t := show.NewTable("DEVICE", "GENERATION", "MANIFEST", "CHANGE")
@@ -179,18 +180,14 @@ func showWithdrawn(cmd *cobra.Command, w withdrawal, confirm bool, format show.F
 	if err != nil {
 		return err
 	}
-	left := 0
-	for _, m := range w.Manifests {
-		if m.Action != fleet.Removed {
-			left++
-		}
-	}
 	removes := slices.ContainsFunc(w.Scores, func(f fate) bool { return f.OnAbsent == score.AbsentCollect || f.OnAbsent == score.AbsentRestore })
-	if left == 0 && removes {
+	if last && removes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "no manifest is left for this device: it removes nothing before an approval is signed (continuo plan, continuo approve)")
 	}
 	if !confirm {
 		fmt.Fprintln(cmd.ErrOrStderr(), "nothing was unpublished: this is a preview; add --confirm to do it")
+	} else {
+		fmt.Fprintf(cmd.ErrOrStderr(), "unpublished; what the device does: continuo status %s --wait\n", name(w.Device))
 	}
 	return nil
 }

@@ -52,11 +52,17 @@ func notes(a interpret.PlannedAction) (out []string) {
 	if a.Action == interpret.ActionRemove || a.Action == interpret.ActionDecommission {
 		out = append(out, "removes "+Text(join(a.Resources)))
 	}
-	if a.Provenance == interpret.Foreign || a.Provenance == interpret.Adopted {
-		out = append(out, "what is there is "+string(a.Provenance))
+	switch a.Provenance {
+	case interpret.Foreign:
+		out = append(out, "what is there is foreign: this device did not make it")
+	case interpret.Adopted:
+		out = append(out, "what is there is adopted: somebody else made it first")
 	}
-	if a.Backup {
+	switch {
+	case a.Backup && a.Decision == interpret.DecideApply:
 		out = append(out, "what is there is kept as a backup first")
+	case a.Backup:
+		out = append(out, "if it is consented to, what is there is kept as a backup first, and overwritten")
 	}
 	if len(a.Restarts) > 0 {
 		out = append(out, "restarts "+Text(join(a.Restarts)))
@@ -119,8 +125,11 @@ func Receipt(w io.Writer, r interpret.Receipt) error {
 	if len(facts) > 0 {
 		fmt.Fprintln(out, strings.Join(facts, ", "))
 	}
-	if len(r.Actions) > 0 {
+	switch {
+	case len(r.Actions) > 0:
 		receiptActions(out, r.Actions)
+	case r.Result == interpret.ResultDone && r.Plan == nil:
+		fmt.Fprintln(out, "nothing was to be done")
 	}
 	if r.Truncated > 0 {
 		fmt.Fprintf(out, "and %s that the document has no room for\n", Plural(r.Truncated, "more action"))
@@ -143,7 +152,7 @@ func receiptActions(out io.Writer, actions []interpret.ReceiptAction) {
 		}
 		t.Row(string(a.Outcome), dash(string(a.Action)), who(a.Manifest, a.Score), dash(string(a.Kind)), dash(a.Authority), why)
 		Changes(t, a.Changes)
-		if a.Action == interpret.ActionRemove || a.Action == interpret.ActionDecommission {
+		if a.Outcome == interpret.Changed && (a.Action == interpret.ActionRemove || a.Action == interpret.ActionDecommission) {
 			t.Note("removed " + Text(join(a.Resources)))
 		}
 		if a.Backup != "" {
@@ -172,7 +181,9 @@ func Receipts(w io.Writer, all []interpret.Receipt) error {
 // what says in one line what came of it.
 func what(r interpret.Receipt) string {
 	var parts []string
-	if why := because(r.Code, r.Message); why != "" {
+	if r.Code == interpret.CodePlanChanged && r.Plan != nil {
+		parts = append(parts, "plan_changed: nothing was done")
+	} else if why := because(r.Code, r.Message); why != "" {
 		parts = append(parts, why)
 	}
 	n := map[interpret.Outcome]int{}

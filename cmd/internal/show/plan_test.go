@@ -36,6 +36,7 @@ var everything = interpret.Receipt{
 		{Manifest: "kiosk", Score: "conf", Kind: "file", Action: interpret.ActionChange, Outcome: interpret.Changed, Cause: interpret.CauseIntent, Authority: "plan:7",
 			Changes: []interpret.Change{{Field: "content", Have: "", Want: "x"}}, Backup: "kiosk.conf.1", Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n\\ No newline\n"},
 		{Manifest: "old", Score: "db", Action: interpret.ActionRemove, Outcome: interpret.Changed, Cause: interpret.CauseAbsent, Resources: []score.Resource{"container:db"}},
+		{Manifest: "old", Score: "log", Kind: "file", Action: interpret.ActionRemove, Outcome: interpret.Drifted, Code: interpret.CodeNotOwned, Message: "it stays", Resources: []score.Resource{"file:/var/log/x"}},
 		{Manifest: "kiosk", Score: "web", Kind: "container", Outcome: interpret.Failed, Code: "exited", Message: "it ended with 1\nsecond line"},
 	},
 	Plan: &everyAction,

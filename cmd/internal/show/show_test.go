@@ -75,7 +75,7 @@ func TestHostileStatus(t *testing.T) {
 	if strings.Contains(out.String(), "\x1b") {
 		t.Errorf("got %q", out.String())
 	}
-	if lines := strings.Count(out.String(), "\n"); lines != 8 {
+	if lines := strings.Count(out.String(), "\n"); lines != 9 {
 		t.Errorf("%d lines:\n%s", lines, out.String())
 	}
 }

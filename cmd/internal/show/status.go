@@ -28,6 +28,9 @@ func Scores(w io.Writer, st interpret.DeviceStatus) error {
 		}
 		rows(out, m)
 	}
+	if len(st.Manifests) > 0 && len(st.Orphans)+len(st.Problems) > 0 {
+		fmt.Fprintln(out)
+	}
 	for _, o := range st.Orphans {
 		fmt.Fprintf(out, "left over: %s, of score %s of manifest %s: %s\n", Text(string(o.Resource)), Text(string(o.Score)), Text(o.Manifest), Text(o.Message))
 	}
