@@ -19,6 +19,10 @@ type ContainerState struct {
 	Definition FileState
 	SpecDigest string // of the ContainerConfig it was made from
 	Mark       Mark   // on the container; empty for one made by hand
+
+	// Made is the ContainerConfig of SpecDigest, where the definition still tells it. It is
+	// shared, holds the values of variables, and is there to tell people what differs.
+	Made *ContainerConfig
 }
 
 // A ContainerConfig is what a container is made from. Slices are in canonical order

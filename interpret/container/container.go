@@ -1,8 +1,9 @@
 // Package container interprets score.Container.
 //
-// What a container was made from is not compared field by field: a runtime does not
-// give back what it was told, and adds what the image and the device say. A digest of
-// the wish is kept on the container and compared instead.
+// What a container was made from is not asked of the runtime, which does not give back
+// what it was told, and adds what the image and the device say. A digest of the wish is
+// kept on the container and compared instead. Which fields differ is told from its
+// definition, as long as that is what the digest is of.
 //
 // What is wanted is a container that runs. The restart policy says what the service
 // manager does by itself when it ends: with "never" the container stays down until the
@@ -78,7 +79,10 @@ func (interpreter) Diff(s score.Container, o Observed) []interpret.Change {
 		return out // only its definition is there, which Run writes anew
 	}
 	if want := Digest(s); o.SpecDigest != want {
-		if o.Image != "" && o.Image != s.Image { // said for people; the digest has it as well
+		switch { // said for people; the digest has it as well, and decides
+		case o.made != nil:
+			out = append(out, differences(*o.made, config(s, ""))...)
+		case o.Image != "" && o.Image != s.Image:
 			differ(fieldImage, o.Image, s.Image, interpret.Disrupt)
 		}
 		differ(fieldSpec, o.SpecDigest, want, interpret.Disrupt)

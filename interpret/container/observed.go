@@ -38,6 +38,7 @@ type Observed struct {
 	// Result of the last run: success, exit-code, start-limit-hit.
 	Result string `json:"result,omitempty"`
 
+	made   *topology.ContainerConfig // nil: nobody knows
 	exists bool
 	mark   topology.Mark
 }
@@ -48,6 +49,7 @@ func observed(st topology.ContainerState) Observed {
 		ExitCode: st.ExitCode, Health: st.Health, SpecDigest: st.SpecDigest,
 		Defined: st.Definition.Type == topology.Regular,
 		Load:    st.Unit.Load, Active: st.Unit.Active, Sub: st.Unit.Sub, Result: st.Unit.Result,
+		made:   st.Made,
 		exists: st.State != "absent" || st.Definition.Type != topology.Absent, mark: st.Mark,
 	}
 	if o.mark == "" { // a container that is gone, or not made yet, has its mark on the definition

@@ -1,6 +1,7 @@
 package standard_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -55,12 +56,12 @@ func TestContainerChanges(t *testing.T) {
 		{"from nothing", func(r rig) {}, nil, false, []string{"present create"}, []memory.Op{memory.OpEnsureImage, memory.OpRun}},
 		{"image", func(r rig) { r.play(web()) }, func(c *score.Container) { c.Image = "registry.example.org/web:2" }, false,
 			[]string{"image disrupt", "spec disrupt"}, []memory.Op{memory.OpEnsureImage, memory.OpRun}},
-		{"environment", func(r rig) { r.play(web()) }, func(c *score.Container) { c.Env["A"] = "2" }, false, []string{"spec disrupt"}, []memory.Op{memory.OpRun}},
-		{"command order", func(r rig) { r.play(web()) }, func(c *score.Container) { slices.Reverse(c.Command) }, false, []string{"spec disrupt"}, []memory.Op{memory.OpRun}},
-		{"restart policy", func(r rig) { r.play(web()) }, func(c *score.Container) { c.Restart = score.RestartNever }, false, []string{"spec disrupt"}, []memory.Op{memory.OpRun}},
+		{"environment", func(r rig) { r.play(web()) }, func(c *score.Container) { c.Env["A"] = "2" }, false, []string{"env.A disrupt", "spec disrupt"}, []memory.Op{memory.OpRun}},
+		{"command order", func(r rig) { r.play(web()) }, func(c *score.Container) { slices.Reverse(c.Command) }, false, []string{"command disrupt", "spec disrupt"}, []memory.Op{memory.OpRun}},
+		{"restart policy", func(r rig) { r.play(web()) }, func(c *score.Container) { c.Restart = score.RestartNever }, false, []string{"restart disrupt", "spec disrupt"}, []memory.Op{memory.OpRun}},
 		{"trigger alone", func(r rig) { r.play(web()) }, nil, true, []string{"restartOn disrupt"}, []memory.Op{memory.OpRestartRun}},
 		{"trigger and change start once", func(r rig) { r.play(web()) }, func(c *score.Container) { c.Env["A"] = "2" }, true,
-			[]string{"spec disrupt", "restartOn disrupt"}, []memory.Op{memory.OpRun}},
+			[]string{"env.A disrupt", "spec disrupt", "restartOn disrupt"}, []memory.Op{memory.OpRun}},
 		{"stopped by hand", func(r rig) { r.play(web()); r.StopUnit("web.service") }, nil, false, []string{"state mutate"}, []memory.Op{memory.OpRun}},
 		{"removed by hand", func(r rig) {
 			c := web()
@@ -101,6 +102,68 @@ func TestContainerChanges(t *testing.T) {
 				t.Errorf("calls are %v, want %v", got, tt.ops)
 			}
 			r.settled(c)
+		})
+	}
+}
+
+// TestContainerDifferences: what differs is told field by field, without the value of any variable (H54, 155).
+func TestContainerDifferences(t *testing.T) {
+	many := map[string]string{}
+	for i := range 25 {
+		many[fmt.Sprintf("V%02d", i)] = "secret"
+	}
+	tests := []struct {
+		name string
+		edit func(*score.Container)
+		want []string // but for the digest
+	}{
+		{"all of it", func(c *score.Container) {
+			*c = score.Container{
+				Name: "web", Image: "registry.example.org/web:2", Command: []string{"serve", "--key=secret"},
+				Env: map[string]string{"TZ": "secret", "NEW": "secret"}, Ports: ports("8081:80", "127.0.0.1:6001:80"),
+				Volumes: volumes("cache:/var/cache"), Restart: score.RestartFailure,
+			}
+		}, []string{
+			"image: registry.example.org/web:1 → registry.example.org/web:2", "command: sha256:9dbcf9cdabfa… → sha256:d9bec27d871a…",
+			"env.A: set → not set", "env.NEW: not set → set", "env.TZ: one value → another value",
+			"ports: 8080:80 → 8081:80", "volumes: /srv/web:/data:ro → none", "restart: always → on-failure",
+		}},
+		{"nothing is asked for", func(c *score.Container) { *c = score.Container{Name: "web", Image: image} }, []string{
+			"command: sha256:9dbcf9cdabfa… → of the image", "env.A: set → not set", "env.TZ: set → not set",
+			"ports: 127.0.0.1:6001:80, 8080:80 → none", "volumes: /srv/web:/data:ro, cache:/var/cache → none",
+		}},
+		{"an empty value is one", func(c *score.Container) { c.Env = map[string]string{"TZ": "UTC", "A": "1", "B": ""} }, []string{"env.B: not set → set"}},
+		{"very much", func(c *score.Container) {
+			c.Env, c.Ports = many, nil
+			for i := range uint16(200) {
+				c.Ports = append(c.Ports, score.Port{Host: 8080 + 10*i, Container: 80})
+			}
+		}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			r.play(web())
+			c := web()
+			tt.edit(&c)
+			st := r.table.Observe(t.Context(), interpret.Wish{Score: score.Score{ID: "x", Spec: c}})
+			var got []string
+			for _, c := range st.Changes {
+				got = append(got, c.Field+": "+c.Have+" → "+c.Want)
+			}
+			if text := strings.Join(got, "\n"); strings.Contains(text, "secret") || len(text) > 2000 {
+				t.Errorf("too much is said:\n%s", text)
+			}
+			last := len(got) - 1
+			if !strings.HasPrefix(got[last], "spec: "+container.Digest(web())+" → ") {
+				t.Errorf("the last change is %s", got[last])
+			}
+			if tt.want != nil && !slices.Equal(got[:last], tt.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got[:last], "\n"), strings.Join(tt.want, "\n"))
+			}
+			if tt.want == nil && !slices.Contains(got, "env: 7 more variables → others") {
+				t.Errorf("got\n%s", strings.Join(got, "\n"))
+			}
 		})
 	}
 }

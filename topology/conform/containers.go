@@ -3,6 +3,7 @@ package conform
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,14 @@ func (b ContainerBench) run(t *testing.T, c topology.ContainerConfig) topology.C
 	return st
 }
 
+// made compares what the device says that a container was made from (H54).
+func made(t *testing.T, st topology.ContainerState, c topology.ContainerConfig) {
+	t.Helper()
+	if st.Made == nil || !reflect.DeepEqual(*st.Made, c) {
+		t.Errorf("made from %+v, want %+v", st.Made, c)
+	}
+}
+
 func (b ContainerBench) until(t *testing.T, name, what string, good func(topology.ContainerState) bool) topology.ContainerState {
 	t.Helper()
 	return eventually(t, what, func(ctx context.Context) (topology.ContainerState, error) { return b.Containers.Container(ctx, name) }, good)
@@ -111,6 +120,7 @@ var containerTests = []test[ContainerBench]{
 		c.SpecDigest, c.Env = "another", []string{"A=1"}
 		second := b.run(t, c)
 		equal(t, "spec digest", second.SpecDigest, "another")
+		made(t, second, c)
 		if second.ID == first.ID {
 			t.Error("a container with another config has the same id")
 		}
@@ -145,6 +155,7 @@ var containerTests = []test[ContainerBench]{
 		args, err := b.Hands.Arguments(c.Name)
 		hands(t, err)
 		equal(t, "arguments", fmt.Sprintf("%q", args), fmt.Sprintf("%q", c.Command))
+		made(t, b.state(t, c.Name), c)
 	}},
 	{"images (77)", func(t *testing.T, b ContainerBench) {
 		digest, err := b.Containers.EnsureImage(t.Context(), b.Runs.Image)
@@ -225,6 +236,9 @@ var containerFaults = []test[ContainerBench]{
 		before := b.state(t, c.Name)
 		equal(t, "state", before.State, "running")
 		equal(t, "mark", before.Mark, "")
+		if before.Made != nil {
+			t.Errorf("we know what somebody else made it from: %+v", before.Made)
+		}
 		fails(t, b.Containers.Run(t.Context(), c), topology.CodeForeign)
 		fails(t, b.Containers.RemoveContainer(t.Context(), c.Name), topology.CodeForeign)
 		st := b.state(t, c.Name)

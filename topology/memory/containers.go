@@ -52,9 +52,13 @@ func (c containers) Container(ctx context.Context, name string) (topology.Contai
 	if k := c.d.containers[name]; k != nil && k.state != "absent" {
 		st.State, st.Since, st.ID, st.Image, st.Digest = k.state, k.since, k.id, k.config.Image, k.digest
 		st.ExitCode, st.Health, st.SpecDigest, st.Mark = k.exit, k.health, k.config.SpecDigest, k.config.Mark
+		if k.config.Mark != "" {
+			made := k.config
+			st.Made = &made
+		}
 		st.Restarts = st.Unit.Restarts
 		if k.config.Mark != "" && st.Definition.SHA256 != sum(define(k.config)) {
-			st.SpecDigest = "" // the definition says something else by now
+			st.SpecDigest, st.Made = "", nil // the definition says something else by now
 		}
 	}
 	return st, nil

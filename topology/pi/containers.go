@@ -154,12 +154,12 @@ func (l *looked) state(u unitState) topology.ContainerState {
 	st := topology.ContainerState{
 		State: "absent", Since: u.Since, Restarts: u.Restarts, ExitCode: u.ExitCode, Unit: u.ServiceState, Definition: u.Definition,
 	}
-	ours := u.Definition.Type == topology.Regular && l.definition.mark != ""
+	ours := u.Definition.Type == topology.Regular && l.definition.config.Mark != ""
 	switch {
 	case l.found != nil:
 		l.container(&st)
 	case ours: // a container that ended is gone; its definition stays
-		st.State, st.Mark = "exited", l.definition.mark
+		st.State, st.Mark = "exited", l.definition.config.Mark
 		switch u.Active {
 		case "active":
 			st.State = "absent" // somebody removed it below the unit
@@ -171,8 +171,8 @@ func (l *looked) state(u unitState) topology.ContainerState {
 	}
 	// What is run at the next start counts as much as what runs: a definition that is
 	// gone, or that somebody edited, does not answer for its spec.
-	if ours && l.definition.intact && (l.found == nil || st.SpecDigest == l.definition.spec) {
-		st.SpecDigest = l.definition.spec
+	if made := &l.definition.config; ours && l.definition.intact && (l.found == nil || st.SpecDigest == made.SpecDigest) {
+		st.SpecDigest, st.Made = made.SpecDigest, made
 	} else {
 		st.SpecDigest = ""
 	}

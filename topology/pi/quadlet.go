@@ -140,33 +140,3 @@ func word(s string) string {
 	b.WriteByte('"')
 	return b.String()
 }
-
-// A definition is what a definition file says about itself.
-type definition struct {
-	mark   topology.Mark
-	spec   string
-	intact bool // nobody edited it
-}
-
-// parseDefinition reads back what quadlet wrote. Of a text of somebody else it finds nothing.
-func parseDefinition(text []byte) definition {
-	var d definition
-	first, rest, _ := bytes.Cut(text, []byte("\n"))
-	if sum, ok := strings.CutPrefix(string(first), textMark); ok {
-		d.intact = sum == textDigest(rest)
-	}
-	for line := range bytes.Lines(rest) {
-		value, ok := strings.CutPrefix(strings.TrimRight(string(line), "\n"), "Label=")
-		if !ok {
-			continue
-		}
-		value = strings.NewReplacer("%%", "%", "$$", "$", `\"`, `"`, `\\`, `\`).Replace(strings.Trim(value, `"`))
-		if m, ok := strings.CutPrefix(value, ownerLabel+"="); ok {
-			d.mark = topology.Mark(m)
-		}
-		if m, ok := strings.CutPrefix(value, specLabel+"="); ok {
-			d.spec = m
-		}
-	}
-	return d
-}

@@ -3,6 +3,8 @@ package pi
 import (
 	"flag"
 	"os"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/continuo-fleet/continuo/topology"
@@ -49,7 +51,7 @@ func TestQuadletText(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 			d := parseDefinition(got)
-			if d.mark != c.Mark || d.spec != c.SpecDigest || !d.intact {
+			if !d.intact || !reflect.DeepEqual(d.config, c) {
 				t.Errorf("read back: %+v", d)
 			}
 			if d := parseDefinition(append(got, "# by hand\n"...)); d.intact {
@@ -60,7 +62,7 @@ func TestQuadletText(t *testing.T) {
 	if _, err := quadlet(topology.ContainerConfig{Name: "x", Restart: "sometimes"}); err == nil {
 		t.Error("an unknown restart policy was taken")
 	}
-	if d := parseDefinition([]byte("[Container]\nImage=x\nLabel=a=b\n")); d != (definition{}) {
+	if d := parseDefinition([]byte("[Container]\nImage=x\nLabel=a=b\n")); !reflect.DeepEqual(d, definition{}) {
 		t.Errorf("somebody else's: %+v", d)
 	}
 }
@@ -84,6 +86,31 @@ func FuzzWord(f *testing.F) {
 					t.Fatalf("%q became %q, which ends early", s, w)
 				}
 			}
+		}
+	})
+}
+
+// What was written is read back as it was, whatever it is.
+func FuzzQuadletReadBack(f *testing.F) {
+	for _, s := range nasty {
+		f.Add(s, "localhost/job:1", "cache:/var/cache")
+	}
+	f.Add("${CONTINUO_EMPTY}", "r.example.org/a@sha256:aabb", "/srv/a \"b\" $c %d:/data:ro")
+	f.Add(`\x41 \\x41 "\`, "localhost/job:1", `"/x":/y`)
+	f.Fuzz(func(t *testing.T, value, image, volume string) {
+		if strings.ContainsAny(value+image+volume, "\x00") || strings.Contains(image+volume, "\n") || strings.HasPrefix(image+volume, `"`) {
+			t.Skip() // refused before
+		}
+		c := topology.ContainerConfig{
+			Name: "job", Image: image, Command: []string{value, "", ";", value}, Env: []string{"A=" + value, "B=" + value},
+			Volumes: []string{volume, volume}, Restart: "never", SpecDigest: "0033", Mark: "m/s",
+		}
+		text, err := quadlet(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := parseDefinition(text); !d.intact || !reflect.DeepEqual(d.config, c) {
+			t.Errorf("%+v was read back as %+v from\n%s", c, d, text)
 		}
 	})
 }

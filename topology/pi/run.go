@@ -140,7 +140,7 @@ func (c *containers) ours(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if parseDefinition(text).mark == "" {
+		if parseDefinition(text).config.Mark == "" {
 			return topology.Faultf(topology.CodeForeign, "%s was written by somebody else; adopt it, or choose another name", p)
 		}
 	}
