@@ -54,9 +54,10 @@ func newInventory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inventory",
 		Short: "List what this device owns, and what of it is there",
-		Long: `inventory lists every resource that the books of this device own: which score of which manifest
-it is, whether it was created or adopted, and which generation touched it last. The books are not
-trusted: NOW is found by looking at the device (as_applied, changed, absent, unknown).`,
+		Long: `inventory lists every resource that the books of this device own, and nothing else that is on it:
+which score of which manifest it is, whether it was created or adopted (somebody else made it
+first), which generation touched it last, and what allowed that. The books are not trusted: NOW is
+found by looking at the device (as_applied, changed, absent, unknown).`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := s.look(cmd)

@@ -19,6 +19,7 @@ func newRoot() *cobra.Command {
 
 As a service it takes signed manifests from its fleet (continuo-agent run).
 By hand it plays one manifest, without any server (continuo-agent plan, apply).
+What changes the device by hand only shows a preview without --confirm, and ends with 0.
 
 Exit status: 0 nothing differs, 1 something differs, failed or has not converged,
 2 the command or its input is wrong.`,

@@ -23,10 +23,13 @@ is about what the agent accepted last. It reads only: a running agent is not dis
 Whom a manifest is for is not checked.
 
 CAUSE is why it would be done: intent (the manifest is new), drift (the device was changed),
-dependency (a score that restarts it has changed), absent (nothing names it any more).
-EFFECT is the worst that it does: create, mutate, disrupt, remove or destroy.
+dependency (a score that restarts it has changed), absent (nothing names it any more), explicit
+(decommission: true), rollback.
+EFFECT is the worst that it does: create, mutate, disrupt, remove, or destroy, which cannot be
+undone.
 DECISION says what happens to it: apply (with the authority that covers it), pending (a person
-has to say yes, or it is not the time), report (it is said, and stays), or refuse.
+has to say yes, or it is not the time), report (it is said, and stays), or refuse. To say yes:
+continuo install or continuo approve from anywhere, continuo-agent apply -f FILE --confirm here.
 
 Exit status: 0 nothing differs, 1 something does, 2 the command or its input is wrong.`,
 		Args: cli.NoArgs,

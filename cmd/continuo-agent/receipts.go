@@ -19,8 +19,9 @@ func newReceipts() *cobra.Command {
 		Use:   "receipts [ID]",
 		Short: "Show what was done to this device, and by whose authority",
 		Long: `receipts lists the records that this device keeps of what was done to it, the newest first:
-of operations that somebody asked for, and of passes that changed something. With an ID it shows
-one of them: every action, its fields, a diff of text, and the backup of what was there.`,
+of operations that somebody asked for, and of passes that changed something (VERB is pass). With
+an ID, as in RECEIPT, it shows one of them: every action, its fields, a diff of text, and the backup
+of what was there.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return cli.Usagef("name one receipt, or none for all")

@@ -20,7 +20,17 @@ func newRun() *cobra.Command {
 		Short: "Run the agent: make true what was accepted last, connect, and keep it true",
 		Long: `run is what the service does (see continuo-agent unit). It first makes true, from disk
 and without any network, what it accepted last, and connects only then. It listens on no
-port. SIGTERM lets the action under way end, and stops.`,
+port. SIGTERM lets the action under way end, and stops.
+
+The configuration is written by continuo up --device ID: device, servers, credentials, tls and
+trust. By hand can be added:
+  ceiling  what may be done to this device at all, whoever signed for it: lists of kinds, paths,
+           images, units, verbs, and of paths that may be adopted (adopt), and a policy, as in
+           ceiling: {kinds: [file], paths: [/etc/kiosk], policy: {preset: reviewed}}
+           A list that is left out restricts nothing, an empty one allows nothing.
+  relist   time between full passes when nothing happens (default 5m)
+  state    directory of the agent's books (default /var/lib/continuo)
+  root     directory that all paths are below, for trying things out`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := s.read(cmd)
@@ -54,7 +64,11 @@ func serve(ctx context.Context, c config.Config, log *logrus.Entry) error {
 		_ = closeParts()
 		return err
 	}
-	log.WithFields(logrus.Fields{"version": id.Version, "commit": cli.ThisBuild().Commit, "state": c.StateDir()}).Info("starting")
+	facts := logrus.Fields{"version": id.Version, "state": c.StateDir()}
+	if commit := cli.ThisBuild().Commit; commit != "" {
+		facts["commit"] = commit
+	}
+	log.WithFields(facts).Info("starting")
 	a.Run(ctx)
 	log.Info("stopped")
 	if err := books.Close(); err != nil {

@@ -18,7 +18,12 @@ func newExplain() *cobra.Command {
 		Long: `explain tells what a kind of score is and which fields it has, or what one field means.
 Documents are explained too: manifest.spec.target. Without an argument it lists both.`,
 		Example: "  continuo explain file\n  continuo explain container.ports\n  continuo explain manifest.spec.target",
-		Args:    cobra.MaximumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return cli.Usagef("name one KIND or KIND.FIELD, or none for a list")
+			}
+			return nil
+		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			names := schemas.Names()
 			for _, k := range score.Kinds() {

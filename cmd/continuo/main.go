@@ -20,6 +20,9 @@ func newRoot() *cobra.Command {
 It finds the server as the NATS CLI does: flags, then NATS_URL, NATS_CONTEXT and NATS_CREDS,
 then the server that "continuo up" runs on this machine, then the selected NATS context.
 
+Every command that changes something for a device only shows a preview without --confirm, and
+ends with 0. The words that it shows are told by continuo status --help and continuo plan --help.
+
 Exit status: 0 done and nothing differs, 1 something differs, failed or has not converged,
 2 the command or its input is wrong.`,
 		Args: cobra.ArbitraryArgs,

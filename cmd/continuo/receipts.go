@@ -76,7 +76,8 @@ func newHistory() *cobra.Command {
 		Short: "Show what a device did, asked or by itself",
 		Long: `history lists what a device did, the newest first: operations that it was asked for, and passes in
 which it changed something by itself, because a manifest is new or because the device was changed by
-somebody else. continuo receipts DEVICE ID shows one of them in full.`,
+somebody else (VERB is pass). RESULT is done, failed, refused, conflict (another operation had this
+id), or interrupted. continuo receipts DEVICE ID, with the id in RECEIPT, shows one in full.`,
 		Args: oneDevice(0, 0, "one DEVICE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := theDevice(args)

@@ -128,7 +128,7 @@ func (u up) serve(ctx context.Context, srv *localnats.Server, dir string, device
 func (u up) greet(out io.Writer, url, reach, dir string, devices []fleet.Device) {
 	fmt.Fprintf(out, "server %s is ready, with its keys and store in %s\n", url, dir)
 	at := ""
-	if u.data != "" {
+	if u.data != "" || os.Getenv("CONTINUO_DATA") != "" { // other shells do not find it by themselves
 		at = " --data " + dir
 	}
 	fmt.Fprintf(out, "\npublish to it:     continuo publish FILE --confirm%s\nlook at devices:   continuo status%[1]s\nask what one does: continuo plan DEVICE%[1]s\n", at)

@@ -94,6 +94,7 @@ func TestReason(t *testing.T) {
 			"drift was undone, so since 2026-11-29T12:00:00Z"},
 		{"backup", interpret.ScoreStatus{Outcome: interpret.Changed, Cause: interpret.CauseIntent, Changes: []interpret.Change{{}}, Backup: "b.1"}, "intent: what was there is kept as backup b.1"},
 		{"not up", interpret.ScoreStatus{Outcome: interpret.Unchanged, Conditions: interpret.Conditions{Healthy: &no}}, "not up yet"},
+		{"decommissioned", interpret.ScoreStatus{Outcome: interpret.Changed, Cause: interpret.CauseExplicit}, "decommission: it was removed"},
 		{"hostile", interpret.ScoreStatus{Outcome: interpret.Failed, Code: "unknown", Message: "\x1b[2J"}, `unknown: "\x1b[2J"`},
 	}
 	for _, tt := range tests {

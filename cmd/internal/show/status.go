@@ -70,6 +70,9 @@ func reason(s interpret.ScoreStatus) string {
 	if len(parts) == 0 && !s.Conditions.Good() {
 		parts = append(parts, "not up yet")
 	}
+	if len(parts) == 0 && s.Outcome == interpret.Changed && s.Cause == interpret.CauseExplicit {
+		parts = append(parts, "decommission: it was removed")
+	}
 	if len(parts) == 0 && s.Outcome == interpret.Unchanged && s.Cause == interpret.CauseDrift && !s.Since.IsZero() {
 		parts = append(parts, "drift was undone, so since "+s.Since.UTC().Format(time.RFC3339))
 	}
