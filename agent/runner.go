@@ -191,7 +191,7 @@ func (p *pass) play(ctx context.Context, it *item) error {
 	}
 	if !p.dry {
 		p.pace.note(it.mark(), g.wish(), st, g.effort, it.engine())
-		if v, held := p.pace.holds(it.mark(), g.wish()); held && g.effort == tried && !st.Outcome.Converged() && !p.await {
+		if v, held := p.pace.holds(it.mark(), g.wish()); held && g.effort == tried && !it.unfetched && !st.Outcome.Converged() && !p.await {
 			st.Message = v.Message // with the next try
 		}
 		if poll := it.engine().Poll; poll > 0 {
