@@ -114,6 +114,7 @@ func (f fixed) Service(context.Context, string) (topology.ServiceState, error) {
 func (f fixed) Container(context.Context, string) (topology.ContainerState, error) {
 	return f.container, nil
 }
+func (f fixed) Image(context.Context, string) (string, error) { return "", nil }
 
 // States on the way from one to another, which no device stays in.
 func TestLookBetweenStates(t *testing.T) { // H63, case 51
