@@ -32,6 +32,7 @@ type trial struct {
 	begun  time.Time
 	order  uint64 // of the last resource that was owned before
 	over   bool   // it was good: what becomes of it later is drift
+	waited bool   // for a person or for its time, when it was played last
 }
 
 func (t trial) String() string {
@@ -196,6 +197,16 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 			a.notKept(err)
 			continue
 		}
+		switch waits := p.waitsForSomebody(name); {
+		case t.over:
+		case waits: // its time has not begun
+			t.waited = true
+			a.trials[name] = t
+			continue
+		case t.waited:
+			t.waited, t.begun = false, time.Now()
+			a.trials[name], notes[noteTrial+name] = t, t.String()
+		}
 		deadline := cmp.Or(time.Duration(a.Runner.policy(m).Deadline), defaultDeadline)
 		left := deadline - time.Since(t.begun)
 		switch bad, failed := p.failing(name, left <= 0); {
@@ -254,20 +265,15 @@ func manifestOf(st interpret.DeviceStatus, name string) interpret.ManifestStatus
 // failing tells whether a version that is not ready has failed for good, and what of it.
 // A failure that has to do with the version counts at once; one that may pass, such as a full
 // disk, never; not being ready, or more than the device can or may do, counts when the time is
-// over. While something waits for a person, nothing counts; nor does a score that says itself
-// that it is not rolled back.
+// over. A score that says itself that it is not rolled back does not count.
 func (p *pass) failing(manifest string, late bool) (bad interpret.Rollback, failed bool) {
 	for _, it := range p.plan.items() {
 		s := p.failed(it)
 		if it.manifest.name != manifest || it.policy.OnFailure != score.FailureRollBack {
 			continue
 		}
-		bad = interpret.Rollback{Score: s.ID, Code: s.Code, Message: s.Message}
-		switch {
-		case s.Outcome == interpret.Pending && s.Code != CodePrefetch:
-			return bad, false
-		case s.Outcome == interpret.Failed && fatal[s.Code]:
-			return bad, true
+		if s.Outcome == interpret.Failed && fatal[s.Code] {
+			return interpret.Rollback{Score: s.ID, Code: s.Code, Message: s.Message}, true
 		}
 	}
 	if !late {
@@ -285,6 +291,13 @@ func (p *pass) failing(manifest string, late bool) (bad interpret.Rollback, fail
 		}
 	}
 	return bad, false
+}
+
+// waitsForSomebody reports whether a manifest waits for a person, or for its time.
+func (p *pass) waitsForSomebody(manifest string) bool {
+	return slices.ContainsFunc(p.plan.items(), func(it *item) bool {
+		return it.manifest.name == manifest && it.status.Outcome == interpret.Pending && it.status.Code != CodePrefetch
+	})
 }
 
 // failed is the status of it, with the code and the message of the failure itself if its pace holds it.

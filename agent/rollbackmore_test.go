@@ -334,3 +334,47 @@ func TestFailureIsNoDriftAfterARestart(t *testing.T) {
 		}
 	})
 }
+
+// The time that a version may take begins when it waits for nobody any more, also over a restart.
+func TestDeadlineBeginsWithConsent(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			r := newRig(t)
+			_, f, h, stop := r.running()
+			v := func(n uint64, conf string) agent.Intent {
+				app := service("app", "app.service", "conf")
+				app.Health = &score.Health{Readiness: &score.Probe{TCP: &score.TCPProbe{Port: 80}, Period: score.Duration(10 * time.Second)}}
+				m := version(n, manifest("m", file("conf", "/etc/conf", conf), app))
+				m.Spec.Policy.OnIntent = score.IntentConfirm
+				return intent(n, m)
+			}
+			install := func() {
+				later(time.Second)
+				f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: f.plan(t, h).ID})
+				later(time.Minute)
+			}
+			r.dev.Listen("127.0.0.1:80", memory.Endpoint{})
+			offer(t, h, v(1, "1"))
+			install()
+			later(time.Minute)
+			if st := f.last(); !st.ConvergedAt(1) {
+				t.Fatalf("the good one: %s", outcomes(st))
+			}
+			offer(t, h, v(2, "2"))
+			later(time.Hour) // nobody looks at it
+			r.dev.Unlisten("127.0.0.1:80")
+			install()
+			if restart {
+				stop()
+				r.restart()
+				_, f, h, _ = r.running()
+				later(time.Second)
+			}
+			r.content("/etc/conf", "2")
+			later(3 * time.Minute)
+			r.content("/etc/conf", "2")
+			later(2 * time.Minute)
+			r.content("/etc/conf", "1")
+		})
+	}
+}
