@@ -151,6 +151,9 @@ func TestLimit(t *testing.T) {
 		if n := writes.number(); n != 2 {
 			t.Errorf("%d changes", n)
 		}
+		f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: f.plan(t, h).ID})
+		r.content("/etc/a", "1") // whoever asks for it does not wait
+		r.dev.Put("/etc/a", "drift")
 		later(8 * time.Minute)
 		r.content("/etc/a", "1")
 		looks := r.timed(memory.OpFile, nil)

@@ -92,7 +92,7 @@ func TestAnImageCannotBeFetched(t *testing.T) {
 	})
 }
 
-// What fails fast makes no more reports and passes than its tries (X17).
+// What fails fast makes few reports and passes: for each try one that names the next, and one with what is there (X17).
 func TestFailingFetchIsCheap(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -101,7 +101,7 @@ func TestFailingFetchIsCheap(t *testing.T) {
 		rec := r.dev.Record()
 		offer(t, h, intent(1, manifest("m", file("a", "/etc/a", "1"), runs("web", "web:1"))))
 		later(time.Hour)
-		if n := len(f.reported); n > 25 {
+		if n := len(f.reported); n > 40 { // of 19 tries
 			t.Errorf("%d reports in an hour", n)
 		}
 		if n := count(rec, memory.OpFile, "file:/etc/a"); n > 60 {

@@ -125,7 +125,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 		v.Allow = false
 		return v, nil
 	}
-	if again, ok := g.pace.spend(g.it.mark(), g.it.engine().Limit); !ok {
+	if again, ok := g.pace.spend(g.it.mark(), g.it.engine().Limit); !ok && g.consent == nil {
 		g.pace.look(g.it.mark(), again)
 		return interpret.Verdict{Outcome: interpret.Drifted, Code: interpret.CodeLimit,
 			Message: fmt.Sprintf("it was changed as often as its limit allows; next time at %s UTC", again.UTC().Format(time.TimeOnly))}, nil

@@ -35,6 +35,16 @@ func (p *pace) look(mark topology.Mark, at time.Time) {
 	p.polls[mark] = at
 }
 
+// tries is when a score that is held back is tried again; zero if none is.
+func (p *pace) tries(mark topology.Mark) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h := p.past[mark]; h != nil && h.awaiting {
+		return h.next.UTC().Truncate(time.Second)
+	}
+	return time.Time{}
+}
+
 // due are the scores that may be tried again, or are to be looked at again. All tells that
 // everything is. What is due is asked for once.
 func (p *pace) due() (marks []topology.Mark, all bool) {

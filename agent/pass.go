@@ -154,6 +154,7 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	}
 	if err == nil && !p.blocked && !p.superseded && !p.halted() {
 		a.judge(p, st)
+		st = a.onTrial(st)
 	}
 	if err == nil && a.Runner.backedUp.Swap(false) {
 		a.prune()

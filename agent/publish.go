@@ -103,7 +103,7 @@ func sameScore(a, b interpret.ScoreStatus) bool {
 		slices.Equal(a.Changes, b.Changes) && bytes.Equal(a.Observed, b.Observed) &&
 		yes(c.Written, d.Written) && yes(c.Loaded, d.Loaded) && yes(c.Effective, d.Effective) && yes(c.Healthy, d.Healthy) &&
 		a.SpecDigest == b.SpecDigest && a.ObservedGeneration == b.ObservedGeneration && a.LastChangedGeneration == b.LastChangedGeneration &&
-		(a.Policy == b.Policy || alike(a.Policy, b.Policy)) && a.Cause == b.Cause && a.Authority == b.Authority && a.Backup == b.Backup && a.Since.Equal(b.Since)
+		(a.Policy == b.Policy || alike(a.Policy, b.Policy)) && a.Cause == b.Cause && a.Authority == b.Authority && a.Backup == b.Backup && a.Since.Equal(b.Since) && a.NextTry.Equal(b.NextTry)
 }
 
 // deliver hands the newest status to the link, again and again until it is stored.

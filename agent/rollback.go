@@ -30,9 +30,10 @@ const (
 type trial struct {
 	digest string
 	begun  time.Time
-	order  uint64 // of the last resource that was owned before
-	over   bool   // it was good: what becomes of it later is drift
-	waited bool   // for a person or for its time, when it was played last
+	order  uint64    // of the last resource that was owned before
+	over   bool      // it was good: what becomes of it later is drift
+	waited bool      // for a person or for its time, when it was played last
+	ready  time.Time // since when it has been ready without a break; zero: it is not
 }
 
 func (t trial) String() string {
@@ -200,7 +201,7 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 		switch waits := p.waitsForSomebody(name); {
 		case t.over:
 		case waits: // its time has not begun
-			t.waited = true
+			t.waited, t.ready = true, time.Time{}
 			a.trials[name] = t
 			continue
 		case t.waited:
@@ -210,6 +211,9 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 		deadline := cmp.Or(time.Duration(a.Runner.policy(m).Deadline), defaultDeadline)
 		left := deadline - time.Since(t.begun)
 		switch bad, failed := p.failing(name, left <= 0); {
+		case manifestOf(st, name).State == interpret.StateConverged && !t.over && !p.proved(&t, name, time.Duration(a.Runner.policy(m).MinReady)):
+			a.trials[name] = t
+			a.Runner.pace.reopens(t.ready.Add(time.Duration(a.Runner.policy(m).MinReady)))
 		case manifestOf(st, name).State == interpret.StateConverged:
 			if err := a.Runner.Store.KeepGood(name, store.Good{Generation: m.Metadata.Generation, Digest: digest, Body: body}); err != nil {
 				a.notKept(err)
@@ -218,6 +222,8 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 			a.trials[name] = t
 		case t.over:
 		case !failed:
+			t.ready = time.Time{}
+			a.trials[name] = t
 			if left > 0 {
 				a.Runner.pace.reopens(time.Now().Add(left))
 			}
@@ -251,6 +257,40 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 		a.mu.Unlock()
 		signal(a.wake)
 	}
+}
+
+// proved reports whether a version that is ready has been so for long enough. What had to be made
+// true again meanwhile was a break.
+func (p *pass) proved(t *trial, manifest string, long time.Duration) bool {
+	now := time.Now()
+	again := slices.ContainsFunc(p.played, func(it *item) bool {
+		return it.manifest.name == manifest && it.status.Outcome == interpret.Changed
+	})
+	if t.ready.IsZero() || again {
+		t.ready = now
+	}
+	return now.Sub(t.ready) >= long
+}
+
+// onTrial says of the manifests that are ready, and may still be rolled back, that they are not
+// there yet, and when they will be.
+func (a *Agent) onTrial(st interpret.DeviceStatus) interpret.DeviceStatus {
+	cloned := false
+	for i, m := range st.Manifests {
+		t, tried := a.trials[m.Name]
+		if !tried || t.over || t.ready.IsZero() || m.State != interpret.StateConverged || m.Policy == nil {
+			continue
+		}
+		if !cloned {
+			st.Manifests, cloned = slices.Clone(st.Manifests), true
+		}
+		st.Manifests[i].State = interpret.StateConverging
+		st.Manifests[i].GoodAt = t.ready.Add(time.Duration(m.Policy.MinReady)).UTC().Truncate(time.Second)
+		if st.State == interpret.StateConverged {
+			st.State = interpret.StateConverging
+		}
+	}
+	return st
 }
 
 func manifestOf(st interpret.DeviceStatus, name string) interpret.ManifestStatus {

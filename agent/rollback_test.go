@@ -12,7 +12,7 @@ import (
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
-var rollsBack = score.Policy{Preset: score.Converge, OnFailure: score.FailureRollBack, Deadline: score.Duration(5 * time.Minute)}
+var rollsBack = score.Policy{Preset: score.Converge, OnFailure: score.FailureRollBack, Deadline: score.Duration(5 * time.Minute), MinReady: 1}
 
 // version is the manifest m in its n-th version.
 func version(n uint64, m score.Manifest) score.Manifest {
@@ -102,6 +102,36 @@ func TestRollBack(t *testing.T) {
 		}
 		r.content("/etc/conf", "4")
 	})
+}
+
+// A version is good when it was ready for long enough: what fails before that takes it back, what fails later is drift.
+func TestReadinessWindow(t *testing.T) {
+	for _, tt := range []struct {
+		dies time.Duration // after the new version is there
+		back bool
+	}{{20 * time.Second, true}, {40 * time.Second, false}} {
+		bubble(t, func(t *testing.T) {
+			r := newRig(t)
+			_, f, h, _ := r.running()
+			pol := rollsBack
+			pol.MinReady = 0 // 30 s
+			app := service("app", "app.service", "conf")
+			offer(t, h, intent(1, under(pol, version(1, manifest("m", file("conf", "/etc/conf", "1"), app)))))
+			later(time.Minute)
+			offer(t, h, intent(2, under(pol, version(2, manifest("m", file("conf", "/etc/conf", "2"), app)))))
+			later(tt.dies)
+			m := f.last().Manifests[0]
+			if on := m.State == interpret.StateConverging && !m.GoodAt.IsZero(); on != tt.back {
+				t.Fatalf("after %s it is %s, good at %s", tt.dies, m.State, m.GoodAt)
+			}
+			r.dev.Program("/usr/bin/app.service", memory.Program{Exits: true, Status: 1})
+			r.dev.Kill("app.service", 1)
+			later(20 * time.Minute)
+			if back := f.last().Manifests[0].RolledBack != nil; back != tt.back {
+				t.Errorf("it ended after %s: rolled back %v: %s", tt.dies, back, outcomes(f.last()))
+			}
+		})
+	}
 }
 
 // What has nothing to do with the version is tried again, and condemns nothing; hold and rollForward stay where they

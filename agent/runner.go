@@ -191,8 +191,14 @@ func (p *pass) play(ctx context.Context, it *item) error {
 	}
 	if !p.dry {
 		p.pace.note(it.mark(), g.wish(), st, g.effort, it.engine())
-		if v, held := p.pace.holds(it.mark(), g.wish()); held && g.effort == tried && !it.unfetched && !st.Outcome.Converged() && !p.await {
-			st.Message = v.Message // with the next try
+		if !st.Outcome.Converged() {
+			st.NextTry = p.pace.tries(it.mark())
+		}
+		if v, late := p.pace.holds(it.mark(), g.wish()); late && (g.effort == tried || g.effort == held) && !st.Outcome.Converged() && !p.await {
+			st.Message = v.Message // with the next try: the same until then
+			if last, failed := p.pace.failure(it.mark(), g.wish()); failed {
+				st.Path = last.Path
+			}
 		}
 		if poll := it.engine().Poll; poll > 0 {
 			p.pace.look(it.mark(), time.Now().Add(time.Duration(poll)))

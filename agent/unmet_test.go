@@ -99,7 +99,7 @@ func TestWishThatFailedIsNoDrift(t *testing.T) {
 				return v
 			}
 			offer(t, h, intent(1, v(1, service("app", "app.service", "a"))))
-			later(time.Second)
+			later(time.Minute)
 			r.dev.Before(func() func(c context.Context, x memory.Call) error {
 				writes := 0
 				return func(_ context.Context, c memory.Call) error {

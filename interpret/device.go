@@ -91,6 +91,8 @@ type ManifestStatus struct {
 	Policy *score.Policy `json:"policy,omitempty"`
 	// RolledBack is set while an earlier version is in force because this one failed.
 	RolledBack *Rollback `json:"rolledBack,omitempty"`
+	// GoodAt is when this generation counts as good, if nothing fails before: until then it may be rolled back.
+	GoodAt time.Time `json:"goodAt,omitzero"`
 	// Scores, sorted by id.
 	Scores []ScoreStatus `json:"scores"`
 }

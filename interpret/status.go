@@ -42,6 +42,8 @@ type ScoreStatus struct {
 	Authority string `json:"authority,omitempty"`
 	// Backup names the copy of what was overwritten.
 	Backup string `json:"backup,omitempty"`
+	// NextTry is when a score that failed, or is contested, is tried again.
+	NextTry time.Time `json:"nextTry,omitzero"`
 	// Since is when the outcome became what it is.
 	Since time.Time `json:"since,omitzero"`
 }

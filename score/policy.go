@@ -26,6 +26,9 @@ type Policy struct {
 	// Deadline is how long a generation may take to become ready under rollBack. If it is left out, 10 minutes. That of
 	// the manifest counts.
 	Deadline Duration `json:"deadline,omitzero"`
+	// MinReady is how long a generation must be ready without a break before it counts as good under rollBack; what fails
+	// before takes it back. If it is left out, 30 seconds. That of the manifest counts.
+	MinReady Duration `json:"minReady,omitzero"`
 	// Brake bounds what a device removes by itself. Only a manifest has one.
 	Brake *Brake `json:"brake,omitempty"`
 	// Window is when changes may be made. Outside of it they wait.
@@ -115,7 +118,10 @@ func clonePointer[T any](p *T) *T {
 	return new(*p)
 }
 
-const defaultDeadline = Duration(10 * time.Minute)
+const (
+	defaultDeadline = Duration(10 * time.Minute)
+	defaultMinReady = Duration(30 * time.Second)
+)
 
 // check reports what is wrong with the policy of a manifest, or of a score.
 func (p Policy) check(r *Report, ofManifest bool) {
@@ -125,6 +131,12 @@ func (p Policy) check(r *Report, ofManifest bool) {
 	checkWord(r.At("onAbsent"), "onAbsent", p.OnAbsent)
 	checkWord(r.At("onDestroy"), "onDestroy", p.OnDestroy)
 	checkWord(r.At("onFailure"), "onFailure", p.OnFailure)
+	switch {
+	case p.MinReady < 0:
+		r.At("minReady").Errorf("minReady %s must be more than nothing", p.MinReady)
+	case p.MinReady > 0 && (!ofManifest || p.OnFailure != FailureRollBack):
+		r.At("minReady").Warnf("minReady has no effect here: it counts for the whole generation of a manifest with onFailure: rollBack")
+	}
 	switch {
 	case p.Deadline < 0:
 		r.At("deadline").Errorf("deadline %s must be more than nothing", p.Deadline)

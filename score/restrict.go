@@ -51,7 +51,7 @@ func strictness[T Word](w T) int {
 }
 
 // Filled returns p with the words that are left out filled in from its preset, which is guarded if p has none, and with
-// the deadline.
+// the deadline and the time to be ready.
 func (p Policy) Filled() Policy {
 	p.Preset = cmp.Or(p.Preset, Guarded)
 	d := Policy{OnIntent: IntentConfirm, OnDrift: DriftReport, OnAbsent: AbsentReport}
@@ -67,6 +67,7 @@ func (p Policy) Filled() Policy {
 	p.OnDestroy = cmp.Or(p.OnDestroy, DestroySignature)
 	p.OnFailure = cmp.Or(p.OnFailure, FailureHold)
 	p.Deadline = cmp.Or(p.Deadline, defaultDeadline)
+	p.MinReady = cmp.Or(p.MinReady, defaultMinReady)
 	return p
 }
 
