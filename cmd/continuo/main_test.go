@@ -88,6 +88,7 @@ func TestUsage(t *testing.T) {
 		{"no device", 2, []string{"status", "Pi.1"}, `cannot use "Pi" as a site`},
 		{"unknown kind", 2, []string{"explain", "fle"}, "fle"},
 		{"half a certificate", 2, []string{"up", "--server-cert", "x.pem"}, "go together"},
+		{"certificate is not there", 2, []string{"up", "--server-cert", b.dir + "/x.pem", "--server-key", b.dir + "/x.key"}, "cannot use a certificate or key: stat DIR/x.pem: no such file or directory"},
 		{"selector", 2, []string{"publish", class}, `manifest "kiosk" has a selector`},
 		{"no key", 1, []string{"publish", good}, "cannot sign: there is no key in DIR/data/keys/operator.nk; continuo up makes one, and --key names another file"},
 		{"no server there", 1, []string{"status", "--data", b.dir + "/none"}, "no server ever ran there; start one with continuo up --data DIR/none"},

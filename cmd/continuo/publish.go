@@ -158,6 +158,8 @@ func halfPublished(cmd *cobra.Command, done []fleet.Publication, format show.For
 	return errors.Join(fmt.Errorf("%w\npublished before that: %s, as shown", err, show.Plural(len(done), "device")), werr)
 }
 
+const unchanged = "nothing differs from what is published"
+
 func showPublished(cmd *cobra.Command, done []publication, confirm bool, format show.Format) error {
 	changes := false
 	for _, p := range done {
@@ -176,7 +178,7 @@ func showPublished(cmd *cobra.Command, done []publication, confirm bool, format 
 	case err != nil:
 		return err
 	case !changes:
-		fmt.Fprintln(cmd.ErrOrStderr(), "nothing differs from what is published")
+		fmt.Fprintln(cmd.ErrOrStderr(), unchanged)
 		return nil
 	case !confirm:
 		fmt.Fprintln(cmd.ErrOrStderr(), "nothing was published: this is a preview; add --confirm to publish it")
@@ -213,5 +215,8 @@ func waitPublished(ctx context.Context, cmd *cobra.Command, f *fleet.Fleet, mani
 		out.add(s)
 	}
 	patient.gaveUp(ctx, cmd)
+	if !slices.ContainsFunc(done, fleet.Publication.Changes) {
+		fmt.Fprintln(cmd.ErrOrStderr(), unchanged)
+	}
 	return out.show(cmd, format, len(out.Devices) == 1)
 }

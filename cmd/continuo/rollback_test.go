@@ -29,6 +29,17 @@ func TestPublishWaitsForRollback(t *testing.T) {
 	if got, _ := pi.mem.Read("/etc/kiosk.conf"); got != "hello" {
 		t.Errorf("the device has %q", got)
 	}
+
+	// When the cause is gone the same content is still not tried, which is said, and what is said helps.
+	pi.mem.Delete("/etc/taken")
+	code, out, errs = b.run("publish", b.write("second.yaml", second), "--confirm", "--wait")
+	if code != 1 || !strings.Contains(errs, "nothing differs from what is published") || !strings.Contains(out, "change the manifest, if only by extensions: {example.org: {attempt: 2}}") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	again := strings.Replace(second, "spec:\n", "extensions: {example.org: {attempt: 2}}\nspec:\n", 1)
+	if code, out, errs = b.run("publish", b.write("again.yaml", again), "--confirm", "--wait"); code != 0 {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
 }
 
 func TestSettled(t *testing.T) {

@@ -74,6 +74,9 @@ func (u up) run(ctx context.Context, devices []fleet.Device, out, errs io.Writer
 		if *file, err = filepath.Abs(*file); err != nil { // the server's configuration is in another directory
 			return err
 		}
+		if _, err := os.Stat(*file); err != nil {
+			return cli.Usagef("cannot use a certificate or key: %v", err)
+		}
 	}
 	if u.tls.Cert != "" {
 		o.TLS = &u.tls

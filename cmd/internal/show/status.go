@@ -25,6 +25,7 @@ func Scores(w io.Writer, st interpret.DeviceStatus) error {
 		}
 		if b := m.RolledBack; b != nil {
 			fmt.Fprintf(out, "rolled back: generation %d failed, and %d is in force instead; %s: %s\n", b.Generation, b.To, Text(string(b.Score)), because(b.Code, b.Message))
+			fmt.Fprintf(out, "the same content is not tried again: when the cause is gone, change the manifest, if only by extensions: {example.org: {attempt: 2}}\n")
 		}
 		rows(out, m)
 	}
