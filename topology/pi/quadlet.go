@@ -96,6 +96,7 @@ func quadlet(c topology.ContainerConfig) ([]byte, error) {
 		line("RestartSec", "1")
 	}
 	line("TimeoutStartSec", "120")
+	line("TimeoutStopSec", "60") // whatever the device's default: podman kills after its 10 s, and not systemd
 	b.WriteString("\n[Quadlet]\n")
 	line("DefaultDependencies", "false")
 	b.WriteString("\n[Install]\n")
