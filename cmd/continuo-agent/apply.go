@@ -43,7 +43,7 @@ What other manifests own stays theirs, and nothing is removed that this one does
 				if p.Differs() {
 					fmt.Fprintln(cmd.ErrOrStderr(), "nothing was changed: this is a preview; add --confirm to apply it")
 				}
-				if slices.ContainsFunc(p.Actions, func(a interpret.PlannedAction) bool { return a.Decision != interpret.DecideApply }) {
+				if slices.ContainsFunc(p.Actions, consented) {
 					fmt.Fprintln(cmd.ErrOrStderr(), "--confirm is the consent to what waits for one, too: what was there before is kept as a backup and overwritten; no data is destroyed")
 				}
 				return nil
@@ -58,6 +58,11 @@ What other manifests own stays theirs, and nothing is removed that this one does
 	o.flags(cmd, "manifest to make true, YAML or JSON; - is standard input (required)")
 	cmd.Flags().BoolVar(&confirm, "confirm", false, "make the changes; without it they are only shown")
 	return cmd
+}
+
+// consented tells whether --confirm lets an action happen that waits for consent. What is no longer named is not removed by it.
+func consented(a interpret.PlannedAction) bool {
+	return a.Decision != interpret.DecideApply && a.Action != interpret.ActionNone && a.Cause != interpret.CauseAbsent
 }
 
 // byHand is what records call what is done now by whoever stands before the device.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ func (a *asking) changing(cmd *cobra.Command, confirm string) {
 	f.BoolVar(&a.confirm, "confirm", false, confirm+"; without it that is only shown")
 	f.StringVar(&a.id, "operation", "", "id of the operation, to ask for the same one again: it is done once (default a new one)")
 	f.StringVar(&a.reason, "reason", "", "why, for the records")
-	f.Var(&a.expires, "expires", "how long the device may take to fetch and do it, or until when (default 1h)")
+	f.Var(&a.expires, "expires", "how long the device may take to fetch and do it, or until when (default 1h, at most 24h)")
 	f.BoolVar(&a.replace, "replace", false, "ask although an earlier operation is not answered: if the device has not fetched that one, it never will")
 }
 
@@ -175,8 +176,11 @@ func (a *asking) answer(cmd *cobra.Command, d fleet.Device, r interpret.Receipt)
 	case r.Code == agent.CodeNoBackup:
 		fmt.Fprintf(cmd.ErrOrStderr(), "receipts name backups: continuo history %s, continuo receipts %[1]s ID; on the device, continuo-agent backups lists them\n", name(d))
 	case r.Code != interpret.CodePlanChanged || r.Plan == nil:
-	case r.Plan.Differs():
+	case slices.ContainsFunc(r.Plan.Actions, installable):
 		fmt.Fprintf(cmd.ErrOrStderr(), "nothing was done: look at the plan of now, and confirm that: continuo install %s --plan %s --confirm\n", name(d), r.Plan.ID)
+	case r.Plan.Differs():
+		fmt.Fprintln(cmd.ErrOrStderr(), "nothing was done, and the plan of now has nothing that an install does")
+		next(cmd.ErrOrStderr(), name(d), *r.Plan)
 	default:
 		fmt.Fprintln(cmd.ErrOrStderr(), "nothing was done, and nothing is to be done: the device is as it should be")
 	}

@@ -23,7 +23,7 @@ func TestHints(t *testing.T) {
 	b.run("publish", b.write("m.yaml", strings.Replace(guarded, "preset: guarded", "preset: reviewed", 1)), "--confirm", "--wait")
 	first := document[interpret.Plan](b, 1, "plan", "pi-1")
 	says(0, "every action of it is done then; all of it is refused if anything has changed since 20", "install", "pi-1", "--plan", first.ID)
-	says(0, "published; what the devices do: continuo status --wait", "publish", b.write("other.yaml", other), "--confirm")
+	says(0, "published; what comes of it: continuo status pi-1 --wait", "publish", b.write("other.yaml", other), "--confirm")
 	says(0, "it would be refused: the plan is for generation 1, and 2 is published; ask for a new one: continuo plan pi-1", "install", "pi-1", "--plan", first.ID)
 	b.run("status", "pi-1", "--wait")
 	says(1, "continuo install pi-1 --plan", "install", "pi-1", "--plan", first.ID, "--confirm")
@@ -41,6 +41,7 @@ func TestHints(t *testing.T) {
 	left := document[interpret.Plan](b, 1, "plan", "pi-1")
 	says(1, "continuo approve pi-1 --plan "+left.ID+" --action kiosk/motd --confirm", "plan", "pi-1")
 	says(0, "none of it is done by that", "install", "pi-1", "--plan", left.ID)
+	says(1, "nothing was done, and the plan of now has nothing that an install does", "install", "pi-1", "--plan", now.ID, "--confirm")
 	says(1, "to let what is left over be removed, name it: --action kiosk/motd", "approve", "pi-1", "--plan", left.ID)
 	says(0, "removed file:/etc/motd", "approve", "pi-1", "--plan", left.ID, "--action", "kiosk/motd", "--confirm")
 	if _, there := pi.mem.Read("/etc/motd"); there {

@@ -121,6 +121,11 @@ func confirmable(a interpret.PlannedAction) bool {
 	return a.Code == authority.CodeForeign && a.Cause != interpret.CauseAbsent && a.Cause != interpret.CauseExplicit
 }
 
+// installable tells whether an action is done when its plan is confirmed.
+func installable(a interpret.PlannedAction) bool {
+	return a.Decision == interpret.DecideApply || confirmable(a)
+}
+
 // signable tells whether an action waits for a signed approval.
 func signable(a interpret.PlannedAction) bool {
 	return a.Decision == interpret.DecidePending && (a.Code == interpret.CodeSignature || a.Code == authority.CodeBrake)
@@ -194,7 +199,7 @@ func installs(cmd *cobra.Command, f *fleet.Fleet, d fleet.Device, p interpret.Pl
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "it would be refused: the plan is for generation %d, and %d is published; ask for a new one: continuo plan %s\n", p.Generation, now, name(d))
 		return err
 	}
-	left := namesOf(p, func(a interpret.PlannedAction) bool { return a.Decision != interpret.DecideApply && !confirmable(a) })
+	left := namesOf(p, func(a interpret.PlannedAction) bool { return !installable(a) })
 	what := "every action of it is done then"
 	switch {
 	case len(p.Actions) == 0:

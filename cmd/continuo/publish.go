@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -183,7 +184,11 @@ func showPublished(cmd *cobra.Command, done []publication, confirm bool, format 
 	case !confirm:
 		fmt.Fprintln(cmd.ErrOrStderr(), "nothing was published: this is a preview; add --confirm to publish it")
 	default:
-		fmt.Fprintln(cmd.ErrOrStderr(), "published; what the devices do: continuo status --wait")
+		var names []string
+		for _, p := range done {
+			names = append(names, name(p.Device))
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "published; what comes of it: continuo status %s --wait\n", strings.Join(names, " "))
 	}
 	return nil
 }

@@ -187,7 +187,7 @@ func showWithdrawn(cmd *cobra.Command, w withdrawal, last, confirm bool, format 
 	if !confirm {
 		fmt.Fprintln(cmd.ErrOrStderr(), "nothing was unpublished: this is a preview; add --confirm to do it")
 	} else {
-		fmt.Fprintf(cmd.ErrOrStderr(), "unpublished; what the device does: continuo status %s --wait\n", name(w.Device))
+		fmt.Fprintf(cmd.ErrOrStderr(), "unpublished; what comes of it: continuo status %s --wait\n", name(w.Device))
 	}
 	return nil
 }
