@@ -6,6 +6,7 @@ import (
 
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
@@ -94,4 +95,37 @@ func TestDiffMarksTheLastLine(t *testing.T) {
 	if err != nil || len(rc.Actions) != 1 || rc.Actions[0].Diff != "--- /etc/a (before)\n+++ /etc/a\n@@ -1 +1 @@\n-old\n+new\n\\ No newline at end of file\n" {
 		t.Errorf("kept %v, %v: %+v", kept, err, rc.Actions)
 	}
+}
+
+// A score that failed says when it is tried again, later and later, and so does one that somebody else sets again and again;
+// one that is as it should be says nothing of the kind.
+func TestStatusTellsTheNextTry(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		r.dev.Fail(memory.OpWriteFile, "file:/etc/a", topology.Faultf(topology.CodeNoSpace, "no space left"))
+		offer(t, h, intent(1, manifest("m", file("a", "/etc/a", "1"), file("b", "/etc/b", "1"))))
+		last := time.Duration(0)
+		for _, d := range []time.Duration{time.Second / 2, 10 * time.Second, 5 * time.Minute} {
+			later(d)
+			a, _ := scoreOf(f.last(), "m", "a")
+			wait := time.Until(a.NextTry)
+			if a.NextTry.IsZero() || wait < -time.Second || wait < last || wait > 6*time.Minute {
+				t.Errorf("after %s the next try is in %s: %+v", d, wait, a)
+			}
+			last = wait
+		}
+		r.dev.Heal()
+		later(10 * time.Minute)
+		for range 30 {
+			r.dev.Put("/etc/b", "theirs")
+			later(time.Second)
+		}
+		st := f.last()
+		a, _ := scoreOf(st, "m", "a")
+		b, _ := scoreOf(st, "m", "b")
+		if !a.NextTry.IsZero() || a.Outcome != interpret.Unchanged || b.Code != interpret.CodeContested || time.Until(b.NextTry) <= 0 {
+			t.Errorf("a: %s, %s; b: %s %s, %s", a.Outcome, a.NextTry, b.Outcome, b.Code, b.NextTry)
+		}
+	})
 }
