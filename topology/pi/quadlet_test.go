@@ -67,6 +67,19 @@ func TestQuadletText(t *testing.T) {
 	}
 }
 
+// What an older agent has written is read as what it was made from, so that it is left alone (X35).
+func TestOlderDefinitions(t *testing.T) {
+	for file, config := range map[string]string{"full-before-stop.container": "full"} {
+		text, err := os.ReadFile("testdata/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := parseDefinition(text); !d.intact || !reflect.DeepEqual(d.config, goldenConfigs()[config]) {
+			t.Errorf("%s: %+v", file, d)
+		}
+	}
+}
+
 // A value cannot break out of its line, whatever it is.
 func FuzzWord(f *testing.F) {
 	for _, s := range nasty {
