@@ -156,14 +156,18 @@ func (o *overview) table(w io.Writer, detail bool) error {
 		_, err := fmt.Fprintln(w, "no device is known: nothing is published, and none has reported")
 		return err
 	}
+	detail = detail && len(o.Devices) == 1
 	t := show.NewTable("DEVICE", "STATE", "GENERATION", "CONVERGED", "HEARD", "REASON")
 	for _, s := range o.Devices {
+		if detail {
+			s.Reason = withoutDetail(s)
+		}
 		t.Row(row(s)...)
 	}
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	if st := o.Devices[0].Status; detail && len(o.Devices) == 1 && st != nil {
+	if st := o.Devices[0].Status; detail && st != nil {
 		if len(st.Manifests)+len(st.Orphans)+len(st.Problems) > 0 {
 			fmt.Fprintln(w)
 		}
@@ -176,6 +180,21 @@ func (o *overview) table(w io.Writer, detail bool) error {
 	slices.Sort(counts)
 	_, err := fmt.Fprintf(w, "%s: %s\n", show.Plural(len(o.Devices), "device"), strings.Join(counts, ", "))
 	return err
+}
+
+// withoutDetail is the reason of s without what the row of the score says once more.
+func withoutDetail(s fleet.DeviceState) string {
+	if s.Status == nil {
+		return s.Reason
+	}
+	for _, m := range s.Status.Manifests {
+		for _, sc := range m.Scores {
+			if head := fmt.Sprintf("%s/%s is %s", m.Name, sc.ID, sc.Outcome); strings.HasPrefix(s.Reason, head+": ") {
+				return head
+			}
+		}
+	}
+	return s.Reason
 }
 
 // row is the line of one device.
