@@ -13,7 +13,7 @@ func TestPublishWaitsForRollback(t *testing.T) {
 	b := newBench(t)
 	b.up("--device", "pi-1")
 	pi := b.device("pi-1")
-	first := strings.Replace(good, "preset: converge", "onFailure: rollBack", 1)
+	first := strings.Replace(good, "preset: converge", "onFailure: rollBack, minReady: 1s", 1)
 	if code, out, errs := b.run("publish", b.write("first.yaml", first), "--confirm", "--wait"); code != 0 {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}

@@ -127,3 +127,14 @@ func TestFormats(t *testing.T) {
 		t.Errorf("for people: %v, %v", done, err)
 	}
 }
+
+// Why a manifest that is ready has not converged yet is said.
+func TestGoodAt(t *testing.T) {
+	st := interpret.DeviceStatus{Generation: 3, Manifests: []interpret.ManifestStatus{
+		{Name: "m", Generation: 2, State: interpret.StateConverging, GoodAt: time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)},
+	}}
+	var out strings.Builder
+	if err := Scores(&out, st); err != nil || !strings.HasPrefix(out.String(), "manifest m, generation 2: converging, and good from 2026-11-29T12:00:00Z if nothing fails before\n") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}

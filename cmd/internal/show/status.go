@@ -21,7 +21,11 @@ func Scores(w io.Writer, st interpret.DeviceStatus) error {
 			if i > 0 {
 				fmt.Fprintln(out)
 			}
-			fmt.Fprintf(out, "manifest %s, generation %d: %s\n", Text(m.Name), m.Generation, Text(string(m.State)))
+			fmt.Fprintf(out, "manifest %s, generation %d: %s", Text(m.Name), m.Generation, Text(string(m.State)))
+			if !m.GoodAt.IsZero() {
+				fmt.Fprintf(out, ", and good from %s if nothing fails before", m.GoodAt.UTC().Format(time.RFC3339))
+			}
+			fmt.Fprintln(out)
 		}
 		if b := m.RolledBack; b != nil {
 			fmt.Fprintf(out, "rolled back: generation %d failed, and %d is in force instead; %s: %s\n", b.Generation, b.To, Text(string(b.Score)), because(b.Code, b.Message))
