@@ -20,14 +20,15 @@ import (
 // per intent and never changed, except that a pass keeps in its items what came of
 // them: passes over one plan come one after the other.
 type plan struct {
-	offered   Intent             // as it was accepted
-	intent    Intent             // as it is in force: with earlier versions of what failed
-	back      map[string]verdict // by manifest, why
-	manifests []plannedManifest  // sorted by name
-	claimed   map[score.Resource][]*item
-	ports     map[string][]claim     // by number and protocol: only those can overlap
-	marks     map[topology.Mark]bool // of all items
-	unread    map[topology.Mark]bool // of those whose claims are not known
+	offered     Intent             // as it was accepted
+	intent      Intent             // as it is in force: with earlier versions of what failed
+	back        map[string]verdict // by manifest, why
+	manifests   []plannedManifest  // sorted by name
+	claimed     map[score.Resource][]*item
+	ports       map[string][]claim     // by number and protocol: only those can overlap
+	marks       map[topology.Mark]bool // of all items
+	ineffective bool                   // the last pass found changes that are not in force
+	unread      map[topology.Mark]bool // of those whose claims are not known
 }
 
 type plannedManifest struct {
@@ -53,6 +54,7 @@ type item struct {
 	status     interpret.ScoreStatus
 	action     interpret.PlannedAction // that its gate was asked about last; none: without a verb
 	text       *textChange             // what its last change did to a text; may be nil
+	unread     []*item                 // triggers whose change it has not taken in
 	effort     effort
 	unfetched  bool // what it needs is not here yet, and it is not played before
 }

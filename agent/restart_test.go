@@ -49,6 +49,22 @@ func TestRestartOn(t *testing.T) {
 			t.Fatal("restarted twice for one change")
 		}
 	})
+	t.Run("not in force before the restart", func(t *testing.T) { // G14
+		r := newRig(t)
+		r.apply(conf("1"))
+		r.dev.FailOnce(memory.OpRestart, "unit:app.service", topology.Faultf(topology.CodeJobFailed, "no"))
+		st := r.apply(conf("2"))
+		r.want(st, "m/app=failed/job_failed m/conf=changed")
+		if c := st.Manifests[0].Scores[1].Conditions; c.Effective == nil || *c.Effective || c.Written == nil || !*c.Written {
+			t.Errorf("written and not read yet: %+v", c)
+		}
+		r.restart() // without its pause
+		st = r.apply(conf("2"))
+		r.want(st, "m/app=changed m/conf=unchanged")
+		if c := st.Manifests[0].Scores[1].Conditions; !c.Good() {
+			t.Errorf("read: %+v", c)
+		}
+	})
 	t.Run("killed before the restart", func(t *testing.T) {
 		r := newRig(t)
 		r.apply(conf("1"))

@@ -205,7 +205,10 @@ func (p *pass) play(ctx context.Context, it *item) error {
 		}
 		p.remember(it, &st)
 	}
-	it.status, it.action, it.effort = st, g.action, g.effort
+	it.status, it.action, it.effort, it.unread = st, g.action, g.effort, nil
+	if !st.Outcome.Converged() && !p.dry {
+		it.unread = g.unread()
+	}
 	return err
 }
 

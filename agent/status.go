@@ -50,15 +50,26 @@ func (p *pass) status() interpret.DeviceStatus {
 		APIVersion: score.APIVersion, Kind: interpret.StatusKind, Phase: interpret.PhaseIdle,
 		Generation: p.plan.intent.Generation, Digest: p.plan.intent.Digest, Time: now(),
 	}
-	if p.only != nil && len(p.plan.back) == 0 {
+	if p.only != nil && len(p.plan.back) == 0 && !p.plan.ineffective {
 		st.Manifests = replaced(p.last.Manifests, p.only)
 		return st
 	}
+	p.plan.ineffective = false
 	for _, m := range p.plan.manifests {
 		pol := authority.Effective(p.Ceiling.Policy, m.policy, nil)
 		ms := interpret.ManifestStatus{Name: m.name, Generation: m.generation, Policy: &pol, Scores: make([]interpret.ScoreStatus, 0, len(m.items))}
+		waited := map[*item]bool{} // changed, and not in force: what reads it was not restarted since
 		for _, it := range m.items {
-			ms.Scores = append(ms.Scores, it.status)
+			for _, t := range it.unread {
+				waited[t] = true
+			}
+		}
+		for _, it := range m.items {
+			st := it.status
+			if waited[it] && st.Outcome.Converged() {
+				p.plan.ineffective, st.Conditions.Effective = true, new(false)
+			}
+			ms.Scores = append(ms.Scores, st)
 		}
 		if b, back := p.plan.back[m.name]; back {
 			ms.RolledBack = &b.Rollback

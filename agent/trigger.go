@@ -102,6 +102,22 @@ func (g *gate) restart() (change *interpret.Change, renewed bool) {
 	return nil, false
 }
 
+// unread are the triggers whose last change the score has not taken in: it was not restarted
+// since, or that failed.
+func (g *gate) unread() (out []*item) {
+	e, owned := g.primary()
+	if !owned || !g.restarts() {
+		return nil
+	}
+	was, failed := parseTriggers(e.Triggers)
+	for i, t := range g.triggers() {
+		if before, known := was[t.about]; known && (failed || before != t.applied) {
+			out = append(out, g.it.triggers[i])
+		}
+	}
+	return out
+}
+
 // hanging is the change that restarts a score whose liveness fails.
 func hanging() *interpret.Change {
 	return &interpret.Change{Field: interpret.FieldRestart, Have: "hangs", Want: "restarted", Effect: interpret.Disrupt}
