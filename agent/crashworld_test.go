@@ -49,15 +49,14 @@ type world struct {
 	breaches []string          // changes of the device that the books did not know of
 }
 
-// newWorld is a device with what others made. Kills are the numbers of steps after which the agent is killed, each counted
-// from its start.
+// newWorld is a device with what others made, and no agent yet. Kills are the numbers of steps after which the agent is
+// killed, each counted from its start.
 func newWorld(t *testing.T, loss store.Loss, kills ...int) *world {
 	w := &world{rig: newRig(t), loss: loss, kills: kills, pace: 3 * time.Second, answers: map[string]interpret.Receipt{}}
 	w.dev.Program("/usr/bin/broken", memory.Program{Exits: true, Status: 3})
 	w.dev.Put("/etc/motd", "theirs")
 	w.dev.Put("/srv/theirs", "precious")
 	w.dev.Before(w.before)
-	w.live()
 	return w
 }
 
@@ -366,6 +365,7 @@ func (h lateHost) SetHostname(ctx context.Context, name string) error {
 // ends.
 func (w *world) story() string {
 	w.t.Helper()
+	w.live()
 	for _, chapter := range chapters {
 		chapter(w)
 	}

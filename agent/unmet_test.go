@@ -61,6 +61,7 @@ func TestWishThatFailedIsNoDrift(t *testing.T) {
 				}
 				return nil
 			}
+			w.live()
 			w.publish(intent(1, m(1, "1")))
 			w.call = nil
 			w.publish(intent(2, m(2, "1")))
