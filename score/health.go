@@ -82,8 +82,8 @@ const (
 	defaultSuccessThreshold = 1
 )
 
-// filled returns p with what is left out.
-func (p Probe) filled() Probe {
+// Filled returns p with what is left out filled in.
+func (p Probe) Filled() Probe {
 	p.Period = cmp.Or(p.Period, defaultPeriod)
 	p.Timeout = cmp.Or(p.Timeout, defaultTimeout)
 	p.FailureThreshold = cmp.Or(p.FailureThreshold, defaultFailureThreshold)
@@ -93,7 +93,7 @@ func (p Probe) filled() Probe {
 
 // quickest is how long the first success takes at least.
 func (p Probe) quickest() Duration {
-	p = p.filled()
+	p = p.Filled()
 	return p.Delay + Duration(p.SuccessThreshold-1)*p.Period
 }
 
@@ -175,7 +175,7 @@ func (p Probe) checkPace(r *Report) {
 	if p.Delay < 0 || p.Delay > longestDelay {
 		r.At("delay").Errorf("delay %s must be from 0s to %s", p.Delay, longestDelay)
 	}
-	f := p.filled()
+	f := p.Filled()
 	if f.Period < shortestPeriod || f.Period > longestPeriod {
 		r.At("period").Errorf("period %s must be from %s to %s", f.Period, shortestPeriod, longestPeriod)
 	} else if f.Timeout > f.Period {

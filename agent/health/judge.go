@@ -1,7 +1,6 @@
 package health
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/continuo-fleet/continuo/score"
@@ -27,18 +26,10 @@ const (
 	Unseen           // nothing could be found out, or nothing can be said yet; it counts for nothing
 )
 
-// What a probe is if it does not say.
-const (
-	defaultPeriod   = 10 * time.Second
-	defaultTimeout  = time.Second
-	defaultFailures = 3
-	defaultSuccess  = 1
-)
-
 // A Judge makes the verdict of one probe. It is pure: it has no clock, and others look
 // for it. The zero value is of no use; see NewJudge.
 type Judge struct {
-	probe   score.Probe
+	probe   score.Probe // filled
 	verdict Verdict
 	since   time.Time // of the verdict
 	next    time.Time
@@ -49,7 +40,7 @@ type Judge struct {
 
 // NewJudge returns a judge who knows nothing at a time, and begins when the delay of p is over.
 func NewJudge(p score.Probe, at time.Time) Judge {
-	return Judge{probe: p, verdict: Unknown, since: at, next: at.Add(time.Duration(p.Delay))}
+	return Judge{probe: p.Filled(), verdict: Unknown, since: at, next: at.Add(time.Duration(p.Delay))}
 }
 
 // Record takes how a look that began at a time ended, with a reason for people, and
@@ -65,9 +56,9 @@ func (j *Judge) Record(at time.Time, r Result, detail string) (changed bool) {
 		j.last, j.row = r, 0
 	}
 	j.row++
-	verdict, threshold := Unhealthy, cmp.Or(j.probe.FailureThreshold, defaultFailures)
+	verdict, threshold := Unhealthy, j.probe.FailureThreshold
 	if r == Succeeded {
-		verdict, threshold = Healthy, cmp.Or(j.probe.SuccessThreshold, defaultSuccess)
+		verdict, threshold = Healthy, j.probe.SuccessThreshold
 	}
 	if j.row < threshold || verdict == j.verdict {
 		return false
@@ -85,10 +76,6 @@ func (j *Judge) Detail() string { return j.detail }
 // Next is when the next look is due.
 func (j *Judge) Next() time.Time { return j.next }
 
-func (j *Judge) period() time.Duration {
-	return cmp.Or(time.Duration(j.probe.Period), defaultPeriod)
-}
+func (j *Judge) period() time.Duration { return time.Duration(j.probe.Period) }
 
-func (j *Judge) timeout() time.Duration {
-	return cmp.Or(time.Duration(j.probe.Timeout), defaultTimeout)
-}
+func (j *Judge) timeout() time.Duration { return time.Duration(j.probe.Timeout) }
