@@ -9,7 +9,6 @@ import (
 
 	"github.com/continuo-fleet/continuo/fleet"
 	"github.com/continuo-fleet/continuo/interpret"
-	ifile "github.com/continuo-fleet/continuo/interpret/file"
 	iservice "github.com/continuo-fleet/continuo/interpret/service"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/test/device/box"
@@ -76,19 +75,24 @@ func TestObstaclesOfFiles(t *testing.T) {
 		return nil
 	})
 	for id, want := range map[score.ID]interpret.Code{
-		"bound": "mount_point", "pipe": "not_regular", "link": "symlink", "folder": "not_regular", "stranger": "no_account", "system": "read_only",
+		"pipe": "not_regular", "link": "symlink", "folder": "not_regular", "stranger": "no_account", "system": "read_only",
 	} {
 		if sc, _ := st.Score(manifestName, id); sc.Outcome != interpret.Failed || sc.Code != want {
 			t.Errorf("%s is %s %s (%s), want failed %s", id, sc.Outcome, sc.Code, sc.Message, want)
 		}
 	}
-	sc, _ := st.Score(manifestName, "theirs")
-	o, err := interpret.Read[ifile.Observed](sc)
-	if err != nil || !sc.Converged() || o.Mode != "0644" || sc.Backup == "" {
-		t.Errorf("the foreign file is %+v, its backup %q, state %+v (%v)", sc.Outcome, sc.Backup, o, err)
+	for _, id := range []score.ID{"bound", "theirs"} { // a person has to say what becomes of what was there
+		if sc, _ := st.Score(manifestName, id); sc.Outcome != interpret.Conflict || sc.Code != "foreign" {
+			t.Errorf("%s is %s %s (%s), want a conflict", id, sc.Outcome, sc.Code, sc.Message)
+		}
 	}
-	if got := s.sh("grep -rlx theirs /var/lib/continuo | wc -l"); got != "1" {
-		t.Errorf("%s copies of what was overwritten", got)
+	for _, a := range s.confirm().Actions {
+		if a.Score == "bound" && (a.Outcome != interpret.Failed || a.Code != "mount_point") || a.Score == "theirs" && (a.Outcome != interpret.Changed || a.Backup == "") {
+			t.Errorf("confirmed, and %s is %s %s (%s), its backup %q", a.Score, a.Outcome, a.Code, a.Message, a.Backup)
+		}
+	}
+	if got := s.sh("cat /srv/o/theirs; stat -c %a /srv/o/theirs; cat $(grep -rlx theirs /var/lib/continuo/backups)"); got != "new\n644\ntheirs" {
+		t.Errorf("the foreign file, and its copy:\n%s", got)
 	}
 	if got := s.sh("cd /srv/o; cat under bound; stat -c %F pipe link folder"); got != "old\nold\nfifo\nsymbolic link\ndirectory" {
 		t.Errorf("what was in the way is now:\n%s", got)
@@ -97,6 +101,7 @@ func TestObstaclesOfFiles(t *testing.T) {
 		t.Errorf("left behind: %s", left)
 	}
 	s.sh("umount /srv/o/bound; rm /srv/o/pipe") // and when it is out of the way
+	s.ask(interpret.Operation{Verb: interpret.VerbAdopt, Manifest: manifestName, Scores: []score.ID{"bound"}})
 	for _, id := range []score.ID{"bound", "pipe"} {
 		s.until(string(id)+" is written", func(st fleet.DeviceState) error {
 			if sc, _ := st.Score(manifestName, id); !sc.Converged() {
