@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -101,7 +102,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			time.Sleep(30 * time.Minute)
 			synctest.Wait()
 			st := f.last()
-			if slices.ContainsFunc(st.Orphans, func(o interpret.Orphan) bool { return o.Code == agent.CodeBrake }) {
+			if slices.ContainsFunc(st.Orphans, func(o interpret.Orphan) bool { return o.Code == authority.CodeBrake }) {
 				return // too many of them came together
 			}
 			others := slices.ContainsFunc(st.Problems, func(p interpret.Problem) bool { return p.Code != agent.CodeRecovered })

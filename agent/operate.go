@@ -26,7 +26,7 @@ func (a *Agent) perform(ctx context.Context, o order) interpret.Receipt {
 	present, control := a.present()
 	switch {
 	case !o.op.Expires.IsZero() && time.Now().After(o.op.Expires):
-		return refuse("expired", "it was to be done until %s", o.op.Expires.UTC().Format(time.RFC3339))
+		return refuse(CodeExpired, "it was to be done until %s", o.op.Expires.UTC().Format(time.RFC3339))
 	case present == nil && o.op.Verb != interpret.VerbRestore:
 		return refuse(CodeNothingToDo, "nothing was published for this device yet")
 	case control.Blocked && o.op.Verb != interpret.VerbPlan && o.op.Verb != interpret.VerbRollbackCheck:
@@ -71,7 +71,7 @@ func (a *Agent) answerPlan(ctx context.Context, o order) interpret.Receipt {
 		return a.failed(o, err)
 	}
 	r := o.receipt(a, interpret.ResultDone, "", "")
-	r.Generation, r.Plan = p.Generation, new(Shorten(p))
+	r.Generation, r.Plan = p.Generation, new(shortPlan(p))
 	return r
 }
 
@@ -84,7 +84,7 @@ func (a *Agent) install(ctx context.Context, o order) interpret.Receipt {
 	}
 	if now.ID != o.op.Plan {
 		r := o.receipt(a, interpret.ResultRefused, interpret.CodePlanChanged, "the device, or what it is to be, is not as it was when this plan was made: look at the plan of now, and confirm that")
-		r.Generation, r.Plan = now.Generation, new(Shorten(now))
+		r.Generation, r.Plan = now.Generation, new(shortPlan(now))
 		return r
 	}
 	c := confirmed(o.op.ID, now)
@@ -156,11 +156,11 @@ func matches(p interpret.Plan, ap interpret.Approval) (interpret.Code, string) {
 		who := fmt.Sprintf("%s/%s", a.Manifest, a.Score)
 		switch {
 		case a.Action != ap.Action:
-			return "approval_action", fmt.Sprintf("%s: the plan says %s, the approval %s", who, a.Action, ap.Action)
+			return CodeApprovalAction, fmt.Sprintf("%s: the plan says %s, the approval %s", who, a.Action, ap.Action)
 		case !slices.Equal(a.Resources, ap.Resources):
-			return "approval_resource", fmt.Sprintf("%s: the plan is about %v, the approval about %v", who, a.Resources, ap.Resources)
+			return CodeApprovalResource, fmt.Sprintf("%s: the plan is about %v, the approval about %v", who, a.Resources, ap.Resources)
 		case a.SpecDigest != ap.SpecDigest:
-			return "approval_parameters", fmt.Sprintf("%s: the approval is of another version of the score", who)
+			return CodeApprovalParameters, fmt.Sprintf("%s: the approval is of another version of the score", who)
 		}
 		return "", ""
 	}

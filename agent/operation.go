@@ -55,11 +55,17 @@ const (
 	CodeInterrupted     interpret.Code = "operation_interrupted"
 	CodeUnknownVerb     interpret.Code = "unknown_verb"     // this agent cannot do that
 	CodeNothingToDo     interpret.Code = "nothing_to_do"    // there is no intent, or nothing that it is about
+	CodeExpired         interpret.Code = "expired"          // it was to be done earlier
 	CodeWrongApproval   interpret.Code = "wrong_approval"   // it names an action that the plan does not have
 	CodeNoBackup        interpret.Code = "no_backup"        // there is no such backup, or it is damaged
 	CodeNoRollback      interpret.Code = "no_rollback"      // a rollback that is declared could not be done
 	CodeTooManyWaiting  interpret.Code = "too_many_waiting" // operations that were not done yet
 	CodeSuperseded      interpret.Code = "superseded"       // something newer came in the middle of it
+
+	// of approvals of an action that the plan has, and that is another one there
+	CodeApprovalAction     interpret.Code = "approval_action"
+	CodeApprovalResource   interpret.Code = "approval_resource"
+	CodeApprovalParameters interpret.Code = "approval_parameters"
 )
 
 // maxQueue bounds the operations that wait for the pass under way.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -40,7 +41,7 @@ func TestBrakeBoundaries(t *testing.T) {
 			t.Errorf("%d to %d: %d are left, want %d", tt.owned, tt.left, len(st.Orphans), tt.orphans)
 		}
 		for _, o := range st.Orphans {
-			if o.Code != agent.CodeBrake {
+			if o.Code != authority.CodeBrake {
 				t.Errorf("%d to %d: %+v", tt.owned, tt.left, o)
 			}
 		}

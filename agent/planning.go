@@ -55,8 +55,8 @@ func restarted(it *item, all []*item) (ids []score.ID) {
 	return ids
 }
 
-// Shorten leaves out what would make a plan too large to travel. Its id stays that of the whole.
-func Shorten(p interpret.Plan) interpret.Plan {
+// shortPlan leaves out what would make a plan too large to travel. Its id stays that of the whole.
+func shortPlan(p interpret.Plan) interpret.Plan {
 	if len(p.Actions) > maxPlanned {
 		p.Truncated = len(p.Actions) - maxPlanned
 		p.Actions = slices.Clone(p.Actions[:maxPlanned])

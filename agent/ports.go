@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 
-	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 )
@@ -96,7 +95,6 @@ const (
 	CodeNewerState   interpret.Code = "state_is_newer"
 	CodeLink         interpret.Code = "link"
 	CodeWatch        interpret.Code = "watch"
-	CodeBrake                       = authority.CodeBrake
 	CodeRestore      interpret.Code = "restore"  // what was there before could not be put back
 	CodePrefetch     interpret.Code = "prefetch" // what a score needs from elsewhere is not here yet
 

@@ -12,7 +12,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/continuo-fleet/continuo/interpret"
-	"github.com/continuo-fleet/continuo/score"
 )
 
 // publish makes st the status of the device and wakes the delivery, if st says
@@ -68,7 +67,7 @@ func (a *Agent) underway(st interpret.DeviceStatus, pl *plan) interpret.DeviceSt
 		}
 		m := &st.Manifests[i]
 		m.Scores = slices.Clone(m.Scores)
-		j, known := slices.BinarySearchFunc(m.Scores, s.ID, func(have interpret.ScoreStatus, id score.ID) int { return cmp.Compare(have.ID, id) })
+		j, known := scoreAt(m.Scores, s.ID)
 		if known {
 			m.Scores[j] = s.ScoreStatus
 		} else {

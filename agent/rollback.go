@@ -53,9 +53,6 @@ type verdict struct {
 	order uint64 // of the last resource that was owned before the version was tried
 }
 
-// defaultDeadline is how long a generation may take to become ready.
-const defaultDeadline = 10 * time.Minute
-
 // versionOf is a manifest as bytes, with their digest. Its generation is no part of the digest:
 // the same content published again is the same version.
 func versionOf(m score.Manifest) (body []byte, digest string, err error) {
@@ -186,11 +183,11 @@ func lastOrder(s *store.Store) uint64 {
 // good, and condemns one that rolls back and is not.
 func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 	notes := map[string]string{}
-	condemned, helpless := false, ""
+	condemned, helpless := false, false
 	for _, m := range p.plan.intent.Assignment.Spec.Manifests {
-		name := m.Metadata.Name
+		name, policy := m.Metadata.Name, a.Runner.policy(m)
 		t, tried := a.trials[name]
-		if _, back := p.plan.back[name]; back || !tried || a.Runner.policy(m).OnFailure != score.FailureRollBack {
+		if _, back := p.plan.back[name]; back || !tried || policy.OnFailure != score.FailureRollBack {
 			continue
 		}
 		body, digest, err := a.versions.of(m)
@@ -206,24 +203,23 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 			continue
 		case t.waited:
 			t.waited, t.begun = false, time.Now()
-			a.trials[name], notes[noteTrial+name] = t, t.String()
+			notes[noteTrial+name] = t.String()
 		}
-		deadline := cmp.Or(time.Duration(a.Runner.policy(m).Deadline), defaultDeadline)
+		deadline, minReady := time.Duration(policy.Deadline), time.Duration(policy.MinReady)
 		left := deadline - time.Since(t.begun)
-		switch bad, failed := p.failing(name, left <= 0); {
-		case manifestOf(st, name).State == interpret.StateConverged && !t.over && !p.proved(&t, name, time.Duration(a.Runner.policy(m).MinReady)):
-			a.trials[name] = t
-			a.Runner.pace.reopens(t.ready.Add(time.Duration(a.Runner.policy(m).MinReady)))
-		case manifestOf(st, name).State == interpret.StateConverged:
+		ready := manifestOf(st, name).State == interpret.StateConverged
+		bad, failed := p.failing(name, left <= 0)
+		switch {
+		case ready && !t.over && !p.proved(&t, name, minReady):
+			a.Runner.pace.reopens(t.ready.Add(minReady))
+		case ready:
 			if err := a.Runner.Store.KeepGood(name, store.Good{Generation: m.Metadata.Generation, Digest: digest, Body: body}); err != nil {
 				a.notKept(err)
 			}
 			notes[noteTrial+name], t.over = "", true
-			a.trials[name] = t
 		case t.over:
 		case !failed:
 			t.ready = time.Time{}
-			a.trials[name] = t
 			if left > 0 {
 				a.Runner.pace.reopens(time.Now().Add(left))
 			}
@@ -232,19 +228,15 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 				bad.Message = fmt.Sprintf("it was not ready within %s: %s", deadline, bad.Message)
 			}
 			bad.Digest, bad.Since, bad.Message = digest, now(), interpret.Brief(bad.Message)
-			good, ok := a.Runner.good(name)
-			if !ok {
-				helpless = fmt.Sprintf("manifest %s failed (%s: %s), and there is no earlier version that was good: it is held as it is", name, bad.Score, bad.Message)
-				a.problem(CodeNoRollback, helpless)
-				continue
+			if a.condemn(m, verdict{bad, t.order}, notes) {
+				condemned = true
+			} else {
+				helpless = true
 			}
-			notes[noteCondemned+name], notes[noteTrial+name] = verdict{bad, t.order}.String(), ""
-			condemned = true
-			a.Log.WithFields(logrus.Fields{"manifest": name, "generation": m.Metadata.Generation, "score": bad.Score, "code": bad.Code, "to": good.Metadata.Generation}).
-				Error("rolling back: " + bad.Message)
 		}
+		a.trials[name] = t
 	}
-	if helpless == "" {
+	if !helpless {
 		a.resolve(CodeNoRollback)
 	}
 	if err := a.Runner.Store.SetNotes(notes); err != nil {
@@ -257,6 +249,20 @@ func (a *Agent) judge(p *pass, st interpret.DeviceStatus) {
 		a.mu.Unlock()
 		signal(a.wake)
 	}
+}
+
+// condemn puts into notes that a version failed, if there is an earlier one to go back to.
+func (a *Agent) condemn(m score.Manifest, v verdict, notes map[string]string) bool {
+	name := m.Metadata.Name
+	good, ok := a.Runner.good(name)
+	if !ok {
+		a.problem(CodeNoRollback, fmt.Sprintf("manifest %s failed (%s: %s), and there is no earlier version that was good: it is held as it is", name, v.Score, v.Message))
+		return false
+	}
+	notes[noteCondemned+name], notes[noteTrial+name] = v.String(), ""
+	a.Log.WithFields(logrus.Fields{"manifest": name, "generation": m.Metadata.Generation, "score": v.Score, "code": v.Code, "to": good.Metadata.Generation}).
+		Error("rolling back: " + v.Message)
+	return true
 }
 
 // proved reports whether a version that is ready has been so for long enough. What had to be made

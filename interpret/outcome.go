@@ -47,7 +47,6 @@ const (
 	CodeUnhealthy         Code = "unhealthy"                 // a probe says that it does not work
 	CodeNotReady          Code = "not_ready"                 // a probe has not said yet that it works
 	CodeDeadline          Code = "deadline"                  // the generation did not become ready in time
-	CodeCondemned         Code = "condemned"                 // this generation failed before, and is not tried again
 	CodeNoop              Code = "noop"                      // the score says to only look
 	CodeLimit             Code = "limit"                     // it was changed as often as its score allows
 	CodeGaveUp            Code = "gave_up"                   // it failed as often as it may be tried
