@@ -49,15 +49,14 @@ func (p *pass) orphans() (main []orphan, rest []store.Entry) {
 	return main, rest
 }
 
-// collect removes what the ledger owns and no manifest names, last made first. It does
-// so only after a pass in which every score converged, but for what stands in the way of
-// one that did not; what it may not remove it reports.
+// collect removes what the ledger owns and no manifest names, last made first, after all
+// that could come in its place (see unsettled), but for what stands in the way of that; what
+// it may not remove it reports.
 func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interpret.Orphan, error) {
 	main, rest := p.orphans()
 	st.FoldDevice()
-	whole := st.State == interpret.StateConverged || p.dry
-	seen := whole || st.State == interpret.StateRolledBack          // which says that all is as the version before has it
-	if seen && !p.dry && !p.halted() && p.Uncertain && !p.blocked { // everything was observed, and its marks are in the books again
+	seen := st.State == interpret.StateConverged || st.State == interpret.StateRolledBack // which says that all is as the version before has it
+	if seen && !p.dry && !p.halted() && p.Uncertain && !p.blocked {                       // everything was observed, and its marks are in the books again
 		if err := p.Store.Repair(); err != nil {
 			return nil, err
 		}
@@ -65,6 +64,7 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 	}
 	p.kept = map[score.Resource]string{}
 	owned, removals := p.removable(main)
+	unsettled := p.unsettled()
 	var left []interpret.Orphan
 	stay := map[string][]score.ID{} // by manifest: what is still there
 	for _, o := range dependantsFirst(main) {
@@ -76,7 +76,7 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 		case needed != "":
 			out.Code, out.Message = interpret.CodeDependency, fmt.Sprintf("it waits for %q, which needs it and is still there", needed)
 		default:
-			gone, err = p.removeOne(ctx, o, p.brake(o.policy, owned, removals), whole, &out)
+			gone, err = p.removeOne(ctx, o, p.brake(o.policy, owned, removals), unsettled(o.Manifest), &out)
 		}
 		if err != nil {
 			return left, err
@@ -169,10 +169,12 @@ func (p *pass) inTheWay(s score.Score) bool {
 }
 
 // removeOne undoes what o was made for, if that may happen. What was applied last goes
-// only if its absence means something.
-func (p *pass) removeOne(ctx context.Context, o orphan, brake, whole bool, out *interpret.Orphan) (gone bool, err error) {
-	complete := p.plan.intent.Assignment.Spec.Complete
-	g := &removal{pass: p, orphan: o, brake: brake, partial: !complete || p.halted() || !whole && !p.inTheWay(o.score)}
+// only if its absence means something. Behind is what has to come before it; empty: nothing.
+func (p *pass) removeOne(ctx context.Context, o orphan, brake bool, behind string, out *interpret.Orphan) (gone bool, err error) {
+	g := &removal{pass: p, orphan: o, brake: brake, partial: !p.plan.intent.Assignment.Spec.Complete || p.halted()}
+	if !p.inTheWay(o.score) {
+		g.behind = behind
+	}
 	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
 	defer cancel()
 	st, err := p.Table.Remove(ctx, o.score, interpret.CauseAbsent, g)
@@ -232,6 +234,7 @@ type removal struct {
 	orphan  orphan
 	brake   bool
 	partial bool
+	behind  string   // what has to come before it; empty: nothing
 	going   []string // resources that go with it
 	action  interpret.PlannedAction
 
@@ -266,7 +269,7 @@ func (r *removal) Admit(ctx context.Context, a interpret.Action) (interpret.Verd
 	if q.Given == authority.None && r.begunAs(o.Resource, verbRemove) {
 		q.Given, q.Name = authority.Begun, first(o.Authority)
 	}
-	d := authority.Decide(q)
+	d := r.last(authority.Decide(q), q)
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, d.Code, d.Reason
 	r.action = p
 	v := interpret.Verdict{Outcome: outcomeOf(d), Code: p.Code, Message: d.Reason, Authority: d.Authority}
@@ -297,6 +300,17 @@ func (r *removal) Admit(ctx context.Context, a interpret.Action) (interpret.Verd
 	err := r.Store.Begin(actions...)
 	v.Allow = err == nil
 	return v, err
+}
+
+// last lets what goes, or is given up, by itself or with a plan do so only when all that comes before
+// it is there. Who signs for the removal of this very thing has seen that it is not.
+func (r *removal) last(d authority.Answer, q authority.Question) authority.Answer {
+	goes := d.Decision == interpret.DecideApply || d.Code == authority.CodeReleased
+	if !goes || r.behind == "" || q.Given == authority.Signed || q.Given == authority.Begun || q.Provenance == interpret.Scratch {
+		return d
+	}
+	return authority.Answer{Decision: interpret.DecideReport, Code: CodeLast,
+		Reason: "what is left over goes last, and " + r.behind + ": it waits for that, or for a signed approval (continuo approve)"}
 }
 
 // entries are those of the orphan, and of what goes with it.

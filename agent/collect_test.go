@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -111,7 +112,7 @@ func TestNothingIsCollected(t *testing.T) {
 			r.apply(intent(1, manifest("m", many(3)...)))
 			r.dev.Fail(memory.OpFile, "file:/etc/x", topology.Faultf(topology.CodeIO, "io"))
 			return r.apply(intent(2, manifest("m", file("x", "/etc/x", "x"))))
-		}, interpret.CodeNotOwned},
+		}, agent.CodeLast},
 		{"books were lost", func(r *rig) interpret.DeviceStatus {
 			r.apply(intent(1, manifest("m", many(3)...)))
 			r.runner.Uncertain = true

@@ -110,11 +110,12 @@ func TestApprove(t *testing.T) {
 		}
 		offer(t, h, intent(1, manifest("m", many...)))
 		later(time.Second)
-		r.dev.Put("/etc/theirs", "theirs")
-		offer(t, h, intent(2, manifest("m", many[0], file("theirs", "/etc/theirs", "ours"))))
+		in := intent(2, manifest("m", many[0]))
+		in.Assignment.Spec.Complete = false
+		offer(t, h, in)
 		later(time.Second)
-		plan := f.plan(t, h) // theirs is foreign: the pass is not whole
-		got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbApprove, Plan: plan.ID, Approvals: all(plan)[1:]})
+		plan := f.plan(t, h)
+		got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbApprove, Plan: plan.ID, Approvals: all(plan)})
 		if got.Result != interpret.ResultFailed || len(got.Actions) != 7 || got.Actions[0].Code != interpret.CodeNotOwned {
 			t.Errorf("%s %+v", decisions(plan), got)
 		}

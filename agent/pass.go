@@ -137,7 +137,7 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	if uncertain && !a.Runner.Uncertain && len(st.Orphans) > 0 {
 		signal(a.wake) // now that the books are made again they may go
 	}
-	if p.only != nil && len(st.Orphans) > 0 && st.State == interpret.StateConverged && a.last.State != interpret.StateConverged {
+	if p.only != nil && p.cleared(st.Orphans) {
 		signal(a.wake) // only a full pass collects
 	}
 	if p.changed = a.log(st, p.removed); p.changed {
