@@ -118,3 +118,12 @@ func undone(scores []interpret.ScoreStatus, b interpret.Rollback) []interpret.Sc
 	scores[i].Message = interpret.Brief(fmt.Sprintf("generation %d is undone, and generation %d is in force: %s", b.Generation, b.To, b.Message))
 	return scores
 }
+
+func manifestOf(st interpret.DeviceStatus, name string) interpret.ManifestStatus {
+	for _, m := range st.Manifests {
+		if m.Name == name {
+			return m
+		}
+	}
+	return interpret.ManifestStatus{}
+}
