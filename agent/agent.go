@@ -13,6 +13,7 @@ import (
 	"github.com/continuo-fleet/continuo/agent/health"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
 
@@ -24,6 +25,7 @@ type Config struct {
 	Open       Open
 	Link       Link
 	Events     topology.Events
+	Containers Containers
 	Supervisor Supervisor
 	Sweeper    Sweeper
 	Device     string          // name of the device, for its status
@@ -41,6 +43,7 @@ type Agent struct {
 	replan   chan struct{} // the watcher has other resources to watch
 	outbox   chan struct{}
 	mail     chan struct{} // there are receipts to send
+	survey   chan struct{} // somebody wants to know what else is there
 	progress chan struct{}
 
 	accepting sync.Mutex // one intent at a time
@@ -66,6 +69,7 @@ type Agent struct {
 	unwatched chan struct{}              // closed when what is played is watched; nil: it is, or nobody waits
 	problems  []interpret.Problem
 	recovered time.Time              // when a loss was found last
+	others    []score.Resource       // what others made, as found last, sorted
 	status    interpret.DeviceStatus // as it is reported
 }
 
@@ -75,7 +79,7 @@ func New(c Config) *Agent {
 		c.Relist = 5 * time.Minute
 	}
 	one := func() chan struct{} { return make(chan struct{}, 1) }
-	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), mail: one(), progress: one()}
+	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), mail: one(), survey: one(), progress: one()}
 	if a.Runner.Eyes != nil {
 		a.Runner.Health = health.New(*a.Runner.Eyes, a.unwell)
 	}
@@ -128,6 +132,9 @@ func (a *Agent) Run(ctx context.Context) {
 	}
 	a.pass(ctx, nil)
 	close(first)
+	if a.Containers != nil {
+		wg.Go(func() { a.lookAround(ctx) })
+	}
 	if a.Supervisor != nil {
 		a.Supervisor.Ready()
 		defer a.Supervisor.Stopping()
@@ -160,6 +167,7 @@ func (a *Agent) loop(ctx context.Context) {
 	}
 	quiet := time.NewTimer(quietAfter)
 	defer quiet.Stop()
+	surveyed := time.Now()
 	gap, gather, lastEvent := shortGap, (<-chan time.Time)(nil), time.Time{}
 	for {
 		events := false
@@ -201,6 +209,10 @@ func (a *Agent) loop(ctx context.Context) {
 			gap = min(2*gap, longGap)
 		}
 		if len(about) == 0 {
+			if time.Since(surveyed) >= surveyEvery {
+				surveyed = time.Now()
+				signal(a.survey)
+			}
 			relist.Reset(a.jitter())
 		}
 		retry.Reset(a.untilRetry())

@@ -36,6 +36,7 @@ func (a *Agent) perform(ctx context.Context, o order) interpret.Receipt {
 	}
 	switch o.op.Verb {
 	case interpret.VerbPlan:
+		signal(a.survey)
 		return a.answerPlan(ctx, o)
 	case interpret.VerbInstall, interpret.VerbApprove:
 		return a.install(ctx, o)

@@ -25,6 +25,7 @@ func (a *Agent) publish(st interpret.DeviceStatus) {
 // replace is publish with the lock held.
 func (a *Agent) replace(st interpret.DeviceStatus) {
 	st.Device, st.Agent, st.Problems = a.Device, a.Identity, slices.Clone(a.problems)
+	st.Unmanaged, st.UnmanagedMore = unmanaged(a.others, a.plan)
 	if same(st, a.status) {
 		return
 	}

@@ -30,6 +30,10 @@ type DeviceStatus struct {
 	Manifests []ManifestStatus `json:"manifests,omitempty"`
 	// Orphans are resources that the device made and that no manifest names any more.
 	Orphans []Orphan `json:"orphans,omitempty"`
+	// Unmanaged is what was found on the device, was made by others, and no manifest names: containers, sorted, at most fifty. It is left alone.
+	Unmanaged []score.Resource `json:"unmanaged,omitempty"`
+	// UnmanagedMore counts those that were found beyond the fifty.
+	UnmanagedMore uint64 `json:"unmanagedMore,omitzero"`
 	// Problems of the agent itself: what it refused, what it lost, what it cannot reach.
 	Problems []Problem `json:"problems,omitempty"`
 	// Agent that reports.

@@ -39,8 +39,18 @@ type ContainerConfig struct {
 	Mark       Mark
 }
 
+// A NamedContainer is a container that is there, whoever made it.
+type NamedContainer struct {
+	Name string
+	Mark Mark // on the container; empty for one made by hand
+}
+
 // ContainerReader observes containers.
 type ContainerReader interface {
+	// AllContainers returns every container that is there, running or not, sorted by name.
+	// It may cost much more than to ask for one, and is not for every pass.
+	AllContainers(ctx context.Context) ([]NamedContainer, error)
+
 	// Container returns the state of a container. One that does not exist is "absent",
 	// not an error.
 	Container(ctx context.Context, name string) (ContainerState, error)

@@ -280,6 +280,9 @@ func TestShortenedReport(t *testing.T) {
 			m.Scores = append(m.Scores, s)
 		}
 		st.Manifests, st.State = []interpret.ManifestStatus{m}, interpret.StatePartial
+		for i := range 50 {
+			st.Unmanaged = append(st.Unmanaged, score.Resource(fmt.Sprintf("container:c%d", i)))
+		}
 		return st
 	}
 	tests := []struct {
@@ -322,7 +325,10 @@ func TestShortenedReport(t *testing.T) {
 			if short != tt.short || !tt.short && len(out.Problems) > 0 {
 				t.Errorf("problems %v", out.Problems)
 			}
-			if len(in.Manifests[0].Scores) != tt.scores || in.Manifests[0].Scores[0].Message != tt.detail {
+			if n := len(out.Unmanaged) + int(out.UnmanagedMore); n != 50 || tt.left == 10 && tt.short != (len(out.Unmanaged) == 10) {
+				t.Errorf("%d unmanaged are named, %d told of", len(out.Unmanaged), n)
+			}
+			if len(in.Manifests[0].Scores) != tt.scores || len(in.Unmanaged) != 50 || in.Manifests[0].Scores[0].Message != tt.detail {
 				t.Error("the agent's own status was changed")
 			}
 		})

@@ -47,12 +47,15 @@ func encodeStatus(st interpret.DeviceStatus) ([]byte, error) {
 				m.Scores = m.Scores[:min(10, len(m.Scores))]
 			}
 			st.Orphans = st.Orphans[:min(10, len(st.Orphans))]
+			n := min(10, len(st.Unmanaged))
+			st.Unmanaged, st.UnmanagedMore = st.Unmanaged[:n], st.UnmanagedMore+uint64(len(st.Unmanaged)-n)
 		}},
 		{"every score", func(st *interpret.DeviceStatus) {
 			for i := range st.Manifests {
 				st.Manifests[i].Scores = nil
 			}
 			st.Manifests = st.Manifests[:min(100, len(st.Manifests))]
+			st.Unmanaged, st.UnmanagedMore = nil, st.UnmanagedMore+uint64(len(st.Unmanaged))
 			st.Orphans, st.Problems = nil, st.Problems[:min(10, len(st.Problems))]
 			for i := range st.Problems {
 				st.Problems[i].Message = st.Problems[i].Message[:min(500, len(st.Problems[i].Message))]

@@ -67,6 +67,9 @@ func observe(cmd *cobra.Command, c config.Config) (interpret.DeviceStatus, error
 	}
 	now, err := l.runner.Observe(cmd.Context(), in)
 	now.Device, now.Problems = st.Device, st.Problems
+	if err == nil {
+		l.runner.Unmanaged(cmd.Context(), l.dev.Containers(), in, &now)
+	}
 	return now, err
 }
 

@@ -55,6 +55,7 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 		Open:       p.open,
 		Link:       p.link,
 		Events:     p.device.Events(),
+		Containers: p.device.Containers(),
 		Supervisor: p.supervisor,
 		Sweeper:    p.sweeper,
 		Device:     c.Device,

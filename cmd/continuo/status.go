@@ -168,7 +168,7 @@ func (o *overview) table(w io.Writer, detail bool) error {
 		return err
 	}
 	if st := o.Devices[0].Status; detail && st != nil {
-		if len(st.Manifests)+len(st.Orphans)+len(st.Problems) > 0 {
+		if len(st.Manifests)+len(st.Orphans)+len(st.Unmanaged)+len(st.Problems) > 0 {
 			fmt.Fprintln(w)
 		}
 		return show.Scores(w, *st)

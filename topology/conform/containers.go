@@ -197,6 +197,24 @@ var containerTests = []test[ContainerBench]{
 		b.until(t, c.Name, "the end", func(st topology.ContainerState) bool { return st.State != "running" && st.Unit.Active == "failed" })
 		b.run(t, c)
 	}},
+	{"what is there (X92)", func(t *testing.T, b ContainerBench) {
+		c := b.config(t, b.Runs, "listed")
+		ended, runs := b.Prefix+"hand-ended", b.Prefix+"hand-runs"
+		b.run(t, c)
+		for name, by := range map[string]topology.ContainerConfig{ended: b.Ends, runs: b.Runs} {
+			after(t, func(context.Context) { _ = b.Hands.RemoveByHand(name) })
+			hands(t, b.Hands.RunByHand(name, by.Image, by.Command))
+		}
+		all, err := b.Containers.AllContainers(t.Context())
+		ok(t, err)
+		all = slices.DeleteFunc(all, func(n topology.NamedContainer) bool { return !strings.HasPrefix(n.Name, b.Prefix) })
+		want := []topology.NamedContainer{{Name: ended}, {Name: runs}, {Name: c.Name, Mark: c.Mark}}
+		if !slices.Equal(all, want) {
+			t.Errorf("got %+v, want %+v", all, want)
+		}
+		_, err = b.Containers.AllContainers(canceled(t))
+		fails(t, err, topology.CodeCanceled)
+	}},
 	{"canceled", func(t *testing.T, b ContainerBench) {
 		c := b.config(t, b.Runs, "canceled")
 		_, err := b.Containers.Container(canceled(t), c.Name)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +63,22 @@ func (c containers) Container(ctx context.Context, name string) (topology.Contai
 		}
 	}
 	return st, nil
+}
+
+func (c containers) AllContainers(ctx context.Context) ([]topology.NamedContainer, error) {
+	if err := c.d.control.call(ctx, OpAllContainers, ""); err != nil {
+		return nil, err
+	}
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	var out []topology.NamedContainer
+	for name, k := range c.d.containers {
+		if k.state != "absent" {
+			out = append(out, topology.NamedContainer{Name: name, Mark: k.config.Mark})
+		}
+	}
+	slices.SortFunc(out, func(a, b topology.NamedContainer) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
 }
 
 func (c containers) Image(ctx context.Context, image string) (string, error) {

@@ -27,6 +27,7 @@ const (
 	OpStop            Op = "Stop"
 	OpRestart         Op = "Restart"
 	OpContainer       Op = "Container"
+	OpAllContainers   Op = "AllContainers"
 	OpImage           Op = "Image"
 	OpEnsureImage     Op = "EnsureImage"
 	OpRun             Op = "Run"
@@ -59,7 +60,7 @@ const (
 )
 
 var reads = map[Op]bool{
-	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpHostname: true,
+	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpAllContainers: true, OpHostname: true,
 	OpConnect: true, OpGet: true, OpModified: true,
 }
 
@@ -67,7 +68,7 @@ func (o Op) capability() Capability {
 	switch o {
 	case OpFile, OpContent, OpWriteFile, OpSetAttributes, OpRemoveFile:
 		return Files
-	case OpContainer, OpImage, OpEnsureImage, OpRun, OpRestartRun, OpRemoveContainer:
+	case OpContainer, OpAllContainers, OpImage, OpEnsureImage, OpRun, OpRestartRun, OpRemoveContainer:
 		return Containers
 	case OpHostname, OpSetHostname:
 		return Host

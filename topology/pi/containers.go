@@ -101,6 +101,22 @@ func (c *containers) Container(ctx context.Context, name string) (topology.Conta
 	return l.state(u), nil
 }
 
+// AllContainers returns every container of podman's. It asks podman, and starts no socket
+// for that: who stopped it is not surprised by a mere look around.
+func (c *containers) AllContainers(ctx context.Context) ([]topology.NamedContainer, error) {
+	if err := c.available(ctx); err != nil {
+		return nil, err
+	}
+	u, err := c.ask(ctx, podmanUnit)
+	if err != nil {
+		return nil, err
+	}
+	if u.Active != "active" {
+		return nil, topology.Faultf(topology.CodeUnavailable, "%s is %s", podmanUnit, u.Active)
+	}
+	return c.podman.list(ctx)
+}
+
 // unit observes the unit of a container, and its definition.
 func (c *containers) unit(ctx context.Context, name string) (unitState, error) {
 	u, err := c.observe(ctx, unitOf(name))

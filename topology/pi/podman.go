@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -196,6 +197,28 @@ func (p *podman) find(ctx context.Context, name string) (*inspected, error) {
 		return nil, podmanFault("inspect container "+name, err)
 	}
 	out.Name = strings.TrimPrefix(out.Name, "/")
+	return out, nil
+}
+
+// list returns every container, running or not.
+func (p *podman) list(ctx context.Context) ([]topology.NamedContainer, error) {
+	var all []struct {
+		ID     string `json:"Id"`
+		Names  []string
+		Labels map[string]string
+	}
+	err := p.call(ctx, p.limit, request{method: "GET", path: "/containers/json", query: url.Values{"all": {"1"}}}, into(&all))
+	if err != nil {
+		return nil, podmanFault("list containers", err)
+	}
+	out := make([]topology.NamedContainer, len(all))
+	for i, c := range all {
+		out[i] = topology.NamedContainer{Name: c.ID, Mark: topology.Mark(c.Labels[ownerLabel])}
+		if len(c.Names) > 0 {
+			out[i].Name = strings.TrimPrefix(c.Names[0], "/")
+		}
+	}
+	slices.SortFunc(out, func(a, b topology.NamedContainer) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 

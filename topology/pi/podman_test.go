@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,21 @@ func TestHangingPodman(t *testing.T) { // case 82
 		if time.Since(began) > 5*time.Second {
 			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 		}
+	}
+}
+
+func TestAllContainers(t *testing.T) { // X92
+	p := fakePodman(t, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("all") != "1" || !strings.HasSuffix(r.URL.Path, "/containers/json") {
+			w.WriteHeader(http.StatusTeapot)
+		}
+		fmt.Fprint(w, `[{"Id":"2","Names":["/web"],"Labels":{"`+ownerLabel+`":"m/web"},"State":"running"},
+			{"Id":"1","Names":["/theirs"],"Labels":null,"State":"exited"},{"Id":"0","Names":[]}]`)
+	})
+	got, err := p.list(t.Context())
+	want := []topology.NamedContainer{{Name: "0"}, {Name: "theirs"}, {Name: "web", Mark: "m/web"}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

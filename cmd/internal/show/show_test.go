@@ -138,3 +138,16 @@ func TestGoodAt(t *testing.T) {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }
+
+// What nobody manages is one line, and says how that can change (X92).
+func TestUnmanaged(t *testing.T) {
+	var out strings.Builder
+	if err := Scores(&out, interpret.DeviceStatus{Unmanaged: []score.Resource{"container:db", "container:a\x1b[2J"}, UnmanagedMore: 3}); err != nil {
+		t.Fatal(err)
+	}
+	want := "not managed here, and left alone: container db, \"container a\\x1b[2J\" and 3 more; " +
+		"to manage one, remove it by hand and name it in a manifest: a container cannot be taken over as it is\n"
+	if out.String() != want {
+		t.Errorf("got\n%s, want\n%s", out.String(), want)
+	}
+}

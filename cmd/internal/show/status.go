@@ -33,16 +33,32 @@ func Scores(w io.Writer, st interpret.DeviceStatus) error {
 		}
 		rows(out, m)
 	}
-	if len(st.Manifests) > 0 && len(st.Orphans)+len(st.Problems) > 0 {
+	if len(st.Manifests) > 0 && len(st.Orphans)+len(st.Unmanaged)+len(st.Problems) > 0 {
 		fmt.Fprintln(out)
 	}
 	for _, o := range st.Orphans {
 		fmt.Fprintf(out, "left over: %s, of score %s of manifest %s: %s\n", Text(string(o.Resource)), Text(string(o.Score)), Text(o.Manifest), Text(o.Message))
 	}
+	if len(st.Unmanaged) > 0 {
+		fmt.Fprintln(out, unmanaged(st))
+	}
 	for _, p := range st.Problems {
 		fmt.Fprintf(out, "problem: %s: %s\n", Text(string(p.Code)), Text(p.Message))
 	}
 	return out.Flush()
+}
+
+// unmanaged says in one line what is there that nobody wished for, and how that can be.
+func unmanaged(st interpret.DeviceStatus) string {
+	names := make([]string, len(st.Unmanaged))
+	for i, r := range st.Unmanaged {
+		names[i] = Text(strings.Replace(string(r), ":", " ", 1))
+	}
+	text := "not managed here, and left alone: " + strings.Join(names, ", ")
+	if st.UnmanagedMore > 0 {
+		text += fmt.Sprintf(" and %d more", st.UnmanagedMore)
+	}
+	return text + "; to manage one, remove it by hand and name it in a manifest: a container cannot be taken over as it is"
 }
 
 func rows(out io.Writer, m interpret.ManifestStatus) {
