@@ -3,6 +3,7 @@ package agent_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/agent/authority"
@@ -26,26 +27,6 @@ func TestTwoManifestsClaimOnePath(t *testing.T) {
 	r2.want(r2.apply(both), "a/y=conflict/owned_by a/z=changed b/x=unchanged")
 	if c, _ := r2.dev.Read("/etc/motd"); c != "b" {
 		t.Errorf("the owner lost: %q", c)
-	}
-}
-
-// A foreign file is a conflict for whatever policy lets a device act by itself. With a person's consent it is overwritten,
-// after a durable copy; a foreign container never (cases 83, K14).
-func TestForeign(t *testing.T) {
-	r := newRig(t)
-	r.dev.Put("/etc/motd", "precious")
-	r.dev.RunByHand("web", "localhost/other:1")
-	in := intent(1, manifest("m", file("motd", "/etc/motd", "ours"), container("web", "web")))
-	r.want(r.apply(in), "m/motd=conflict/foreign m/web=conflict/foreign")
-	if c, _ := r.dev.Read("/etc/motd"); c != "precious" {
-		t.Fatalf("the file is %q", c)
-	}
-	st := r.confirm(in)
-	r.want(st, "m/motd=changed m/web=conflict/foreign")
-	name := st.Manifests[0].Scores[0].Backup
-	_, content, err := r.store.ReadBackup(name)
-	if err != nil || string(content) != "precious" {
-		t.Errorf("backup %q holds %q, %v", name, content, err)
 	}
 }
 
@@ -173,4 +154,49 @@ func TestTwoManifestsClaimOnePort(t *testing.T) {
 	r.want(r.apply(intent(1, manifest("a", web("one", "")), manifest("b", web("two", "127.0.0.1")))), "a/one=changed b/two=conflict/owned_by")
 	r = newRig(t)
 	r.want(r.apply(intent(1, manifest("a", web("one", "127.0.0.2")), manifest("b", web("two", "127.0.0.1")))), "a/one=changed b/two=changed")
+}
+
+// Guarded is what counts without a policy: it makes things true and corrects drift, and removes nothing. What it leaves is
+// removed by a plan, or by an approval of just that (S04, S15, S37, S47, S49, X80).
+func TestGuardedReportsWhatIsLeft(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		offer(t, h, intent(1, preset("", manifest("m", file("a", "/etc/a", "1"), file("b", "/etc/b", "1")))))
+		later(time.Second)
+		r.dev.Put("/etc/a", "drift")
+		later(time.Minute)
+		r.content("/etc/a", "1")
+		offer(t, h, intent(2, preset("", manifest("m", file("a", "/etc/a", "1")))))
+		later(time.Minute)
+		st := f.last()
+		if len(st.Orphans) != 1 || st.Orphans[0].Code != interpret.CodeOrphaned {
+			t.Fatalf("left: %+v", st.Orphans)
+		}
+		r.content("/etc/b", "1")
+
+		plan := f.ask(t, h, interpret.Operation{Verb: interpret.VerbPlan}).Plan
+		if got := decisions(*plan); got != "remove m/b absent remove report" {
+			t.Fatalf("plan: %s", got)
+		}
+		good := interpret.Approval{Manifest: "m", Score: "b", Action: interpret.ActionRemove, Resources: plan.Actions[0].Resources, SpecDigest: plan.Actions[0].SpecDigest}
+		for code, change := range map[interpret.Code]func(*interpret.Approval){
+			"approval_action":       func(a *interpret.Approval) { a.Action = interpret.ActionChange },
+			"approval_resource":     func(a *interpret.Approval) { a.Resources = []score.Resource{"file:/etc/a"} },
+			"approval_parameters":   func(a *interpret.Approval) { a.SpecDigest = "of another" },
+			agent.CodeWrongApproval: func(a *interpret.Approval) { a.Score = "a" },
+		} {
+			bad := good
+			change(&bad)
+			ref := f.ask(t, h, interpret.Operation{Verb: interpret.VerbApprove, Plan: plan.ID, Approvals: []interpret.Approval{bad}})
+			if ref.Result != interpret.ResultRefused || ref.Code != code {
+				t.Errorf("%s: %+v", code, ref)
+			}
+		}
+		r.content("/etc/b", "1")
+		done := f.ask(t, h, interpret.Operation{Verb: interpret.VerbApprove, Plan: plan.ID, Approvals: []interpret.Approval{good}})
+		if _, there := r.dev.Read("/etc/b"); there || done.Result != interpret.ResultDone {
+			t.Errorf("approved, and there is %v: %+v", there, done)
+		}
+	})
 }

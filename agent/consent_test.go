@@ -3,8 +3,9 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,37 +28,6 @@ func all(p interpret.Plan) (out []interpret.Approval) {
 		out = append(out, interpret.Approval{Manifest: a.Manifest, Score: a.Score, Action: a.Action, Resources: a.Resources, SpecDigest: a.SpecDigest})
 	}
 	return out
-}
-
-// A plan names everything that is restarted, link by link, and its installation restarts all of it (G41).
-func TestPlanNamesChainsOfRestarts(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		_, f, h, _ := r.running()
-		m := func(n uint64, conf string) score.Manifest {
-			m := preset(score.Reviewed, manifest("m", file("a", "/etc/a", conf), service("b", "b.service", "a"), service("c", "c.service", "b"), service("d", "d.service")))
-			m.Metadata.Generation = n
-			return m
-		}
-		for n, conf := range []string{"1", "2"} {
-			offer(t, h, intent(uint64(n+1), m(uint64(n+1), conf)))
-			later(time.Second)
-			plan := f.plan(t, h)
-			if got := fmt.Sprint(plan.Actions[0].Restarts); got != "[b c]" {
-				t.Errorf("restarts %s", got)
-			}
-			rec := r.dev.Record()
-			if got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: plan.ID}); got.Result != interpret.ResultDone {
-				t.Errorf("%+v", got)
-			}
-			if st := f.last(); !st.ConvergedAt(uint64(n + 1)) {
-				t.Errorf("%s", outcomes(st))
-			}
-			if n == 1 && count(rec, memory.OpRestart, "unit:c.service") != 1 {
-				t.Errorf("called %v", rec.Mutations())
-			}
-		}
-	})
 }
 
 // What was confirmed and could not be done is told, with the reason; what the plan said nobody can consent to by it, is no
@@ -158,213 +128,6 @@ func TestInstallWhileFetching(t *testing.T) {
 	})
 }
 
-// Nothing is adopted that is not there, or is another's; what cannot be taken over is told. What differs afterwards is
-// corrected as the policy says (X92, G31).
-func TestAdoptOnlyWhatIsThere(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		_, f, h, _ := r.running()
-		adopt := func(ids ...score.ID) interpret.Receipt {
-			return f.ask(t, h, interpret.Operation{Verb: interpret.VerbAdopt, Manifest: "m", Scores: ids})
-		}
-		r.dev.Put("/etc/theirs", "theirs")
-		r.dev.Put("/etc/same", "1")
-		r.dev.Mkdir("/etc/dir")
-		r.dev.RunByHand("web", "localhost/app:1")
-		pol := score.Policy{Preset: score.Converge, Window: &score.Window{Cron: "0 2 * * *", Duration: score.Duration(time.Minute)}}
-		offer(t, h, intent(1, manifest("l", file("mine", "/etc/mine", "l")), under(pol, manifest("m", file("theirs", "/etc/theirs", "ours"), file("same", "/etc/same", "1"),
-			file("dir", "/etc/dir", "1"), file("none", "/etc/none", "1"), file("mine", "/etc/mine", "m"), container("web", "web")))))
-		later(time.Second)
-		for id, code := range map[score.ID]interpret.Code{"none": agent.CodeNothingToDo, "dir": "not_regular", "mine": interpret.CodeOwnedBy, "web": authority.CodeForeign} {
-			got := adopt(id)
-			if got.Result != interpret.ResultRefused || len(got.Actions) != 1 || got.Actions[0].Code != code {
-				t.Errorf("%s: %+v", id, got)
-			}
-		}
-		if e, owned := r.store.Owner("file:/etc/none"); owned {
-			t.Errorf("%+v", e)
-		}
-		if got := adopt("theirs", "none"); got.Result != interpret.ResultFailed {
-			t.Errorf("%+v", got)
-		}
-		if got := adopt(); got.Result != interpret.ResultDone {
-			t.Errorf("%+v", got)
-		}
-		for res, backup := range map[string]bool{"file:/etc/theirs": true, "file:/etc/same": true} {
-			if e, owned := r.store.Owner(res); !owned || e.Provenance != "adopted" || (e.Backup != "") != backup {
-				t.Errorf("%s: %+v", res, e)
-			}
-		}
-		r.content("/etc/theirs", "theirs")
-	})
-}
-
-// What is given up is foreign, also if it carries the mark of the manifest that it came from (X97).
-func TestReleaseOfWhatMoved(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		_, f, h, _ := r.running()
-		offer(t, h, intent(1, manifest("old", file("a", "/etc/a", "1"))))
-		later(time.Second)
-		m := manifest("new", file("a", "/etc/a", "1"), file("b", "/etc/b", "1"))
-		offer(t, h, intent(2, m)) // it carries the mark of old still
-		later(time.Second)
-		if got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbRelease, Manifest: "new", Scores: []score.ID{"a"}}); got.Result != interpret.ResultDone || len(got.Actions) != 1 {
-			t.Fatalf("%+v", got)
-		}
-		r.dev.Put("/etc/a", "theirs")
-		r.dev.SetMark("/etc/a", "old/a")
-		r.dev.Put("/etc/b", "drift")
-		later(time.Minute)
-		r.content("/etc/a", "theirs")
-		r.content("/etc/b", "1")
-		f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: f.plan(t, h).ID})
-		r.content("/etc/a", "1")
-		r.dev.Put("/etc/a", "drift")
-		later(time.Minute)
-		r.content("/etc/a", "1") // it is owned again
-	})
-}
-
-// One operation, offered by many at once, is done once; more than the device can remember are refused for good; and what
-// was done long ago is not said to be interrupted when its receipt is gone (G32, X56).
-func TestOperationsAreBoundedAndDoneOnce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		_, f, h, stop := r.running()
-		offer(t, h, intent(1, preset(score.Reviewed, manifest("m", file("a", "/etc/a", "1")))))
-		later(time.Second)
-		rec := r.dev.Record()
-		op := interpret.Operation{ID: "once", Verb: interpret.VerbInstall, Plan: f.plan(t, h).ID, Expires: time.Now().Add(time.Hour)}
-		var wg sync.WaitGroup
-		for range 8 {
-			wg.Go(func() {
-				if err := h.Operation(op, "d"); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		later(time.Second)
-		if n := count(rec, memory.OpWriteFile, "file:/etc/a"); n != 1 {
-			t.Errorf("written %d times", n)
-		}
-		if got := f.answer(t, "once"); got.Result != interpret.ResultDone {
-			t.Errorf("%+v", got)
-		}
-		for i := range 250 { // their receipts push out the first
-			if err := h.Operation(interpret.Operation{ID: fmt.Sprintf("more-%d", i), Verb: interpret.VerbPlan, Expires: time.Now().Add(time.Minute)}, "d"); err != nil {
-				t.Fatal(err)
-			}
-			later(100 * time.Millisecond)
-		}
-		if _, kept, _ := r.store.Receipt("once"); kept {
-			t.Fatal("its receipt is kept")
-		}
-		stop()
-		r.restart()
-		_, f, h, _ = r.running()
-		later(time.Second)
-		for len(f.receipts) > 0 {
-			if got := <-f.receipts; got.Result == interpret.ResultInterrupted {
-				t.Fatalf("%+v", got)
-			}
-		}
-		if err := h.Operation(op, "d"); err != nil {
-			t.Fatal(err)
-		}
-		later(time.Second)
-		if got := f.answer(t, "once"); got.Result != interpret.ResultRefused || got.Code != agent.CodeOperationReused {
-			t.Errorf("%+v", got)
-		}
-
-		release := make(chan struct{})
-		r.dev.Before(func(_ context.Context, _ memory.Call) error { <-release; return nil })
-		refused := 0
-		for i := range 40 {
-			if err := h.Operation(interpret.Operation{ID: fmt.Sprintf("flood-%d", i), Verb: interpret.VerbPlan, Expires: time.Now().Add(time.Minute)}, "d"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		later(time.Second)
-		for len(f.receipts) > 0 {
-			if got := <-f.receipts; got.Code == agent.CodeTooManyWaiting {
-				refused++
-			}
-		}
-		r.dev.Before(nil)
-		close(release)
-		later(time.Second)
-		if refused < 5 || refused > 8 {
-			t.Errorf("%d were refused", refused)
-		}
-		if err := h.Operation(interpret.Operation{ID: "flood-39", Verb: interpret.VerbPlan, Expires: time.Now().Add(time.Minute)}, "d"); err != nil {
-			t.Fatal(err)
-		}
-		later(time.Second)
-		if got := f.answer(t, "flood-39"); got.Code != agent.CodeTooManyWaiting {
-			t.Errorf("refused, and then %+v", got)
-		}
-	})
-}
-
-// What cannot be done now is refused, each for its own reason, and changes nothing (S25, G31).
-func TestOperationsThatCannotBeDone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		_, f, h, _ := r.running()
-		verbs := []interpret.Verb{interpret.VerbPlan, interpret.VerbInstall, interpret.VerbApprove, interpret.VerbAdopt, interpret.VerbRelease, interpret.VerbRollbackCheck}
-		refused := func(op interpret.Operation, code interpret.Code) {
-			t.Helper()
-			if got := f.ask(t, h, op); got.Result != interpret.ResultRefused || got.Code != code {
-				t.Errorf("%s: %s %s %s", op.Verb, got.Result, got.Code, got.Message)
-			}
-		}
-		for _, v := range verbs {
-			refused(interpret.Operation{Verb: v}, agent.CodeNothingToDo)
-		}
-		refused(interpret.Operation{Verb: interpret.VerbRestore, Backup: "none"}, agent.CodeNoBackup)
-		refused(interpret.Operation{Verb: "dance"}, agent.CodeNothingToDo)
-		r.dev.Put("/etc/a", "theirs")
-		offer(t, h, intent(1, preset(score.Reviewed, manifest("m", file("a", "/etc/a", "1")))))
-		later(time.Second)
-		refused(interpret.Operation{Verb: "dance"}, agent.CodeUnknownVerb)
-		refused(interpret.Operation{Verb: interpret.VerbAdopt, Manifest: "other"}, agent.CodeNothingToDo)
-		refused(interpret.Operation{Verb: interpret.VerbRelease, Manifest: "m"}, agent.CodeNothingToDo)
-		got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: f.plan(t, h).ID})
-		backup := got.Actions[0].Backup
-		rec := r.dev.Record()
-		h.Control(agent.Control{Blocked: true})
-		r.dev.Put("/etc/a", "by hand")
-		later(time.Second)
-		plan := f.plan(t, h)
-		if got := decisions(plan); !strings.HasSuffix(got, "report") || plan.Actions[0].Code != interpret.CodeBlocked {
-			t.Errorf("the plan of a blocked device: %s", got)
-		}
-		refused(interpret.Operation{Verb: interpret.VerbInstall, Plan: plan.ID}, interpret.CodeBlocked)
-		refused(interpret.Operation{Verb: interpret.VerbRestore, Backup: backup}, interpret.CodeBlocked)
-		h.Control(agent.Control{})
-		later(time.Second)
-		refused(interpret.Operation{Verb: interpret.VerbInstall, Plan: plan.ID}, interpret.CodePlanChanged)
-		late := interpret.Operation{ID: "late", Verb: interpret.VerbInstall, Plan: f.plan(t, h).ID, Expires: time.Now().Add(-time.Second)}
-		if err := h.Operation(late, "d"); err != nil {
-			t.Fatal(err)
-		}
-		later(time.Second)
-		if got := f.answer(t, "late"); got.Result != interpret.ResultRefused || got.Code != "expired" {
-			t.Errorf("%+v", got)
-		}
-		r.dev.Delete("/etc/a")
-		r.dev.Mkdir("/etc/a")
-		if got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbRestore, Backup: backup}); got.Result != interpret.ResultFailed || got.Code != interpret.Code(topology.CodeNotRegular) {
-			t.Errorf("onto a directory: %+v", got)
-		}
-		if m := rec.Mutations(); len(m) > 0 {
-			t.Errorf("called %v", m)
-		}
-	})
-}
-
 // A newer generation that comes while a plan is being installed ends that, and none of the new one is done by the old
 // consent (G26, G42).
 func TestGenerationWhileInstalling(t *testing.T) {
@@ -405,29 +168,121 @@ func TestGenerationWhileInstalling(t *testing.T) {
 	})
 }
 
-// Two operations at once are done one after the other, and the second one sees what the first one did.
-func TestTwoOperationsAtOnce(t *testing.T) {
+// Under reviewed nothing happens by itself, whatever goes by; a plan is made by looking, and only the plan that was
+// confirmed is done (G10, G26, G27, G42, X71).
+func TestReviewedInstall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
 		_, f, h, _ := r.running()
-		offer(t, h, intent(1, preset(score.Reviewed, manifest("m", file("a", "/etc/a", "1")))))
-		later(time.Second)
 		rec := r.dev.Record()
-		id := f.plan(t, h).ID
-		for _, op := range []string{"one", "two"} {
-			if err := h.Operation(interpret.Operation{ID: op, Verb: interpret.VerbInstall, Plan: id, Expires: time.Now().Add(time.Hour)}, "d"); err != nil {
-				t.Fatal(err)
-			}
+		m := preset(score.Reviewed, manifest("m", file("conf", "/etc/conf", "1"), service("app", "app.service", "conf")))
+		offer(t, h, intent(1, m))
+		later(30 * 24 * time.Hour)
+		if n := rec.Mutations(); len(n) > 0 {
+			t.Fatalf("without any consent: %v", n)
 		}
+		r.want(f.last(), "m/app=waiting/dependency m/conf=pending/pending_confirm")
+
+		plan := f.ask(t, h, interpret.Operation{Verb: interpret.VerbPlan}).Plan
+		if got := decisions(*plan); got != "create m/conf intent create pending, create m/app intent mutate pending" || !slices.Equal(plan.Actions[0].Restarts, []score.ID{"app"}) {
+			t.Fatalf("plan: %s", got)
+		}
+		if n := rec.Mutations(); len(n) > 0 {
+			t.Fatalf("planning called %v", n)
+		}
+
+		r.dev.Put("/etc/conf", "by hand") // reality moves after the plan was made
 		later(time.Second)
-		var results []string
-		for len(f.receipts) > 0 {
-			if rc := <-f.receipts; rc.Verb == interpret.VerbInstall {
-				results = append(results, rc.ID+" "+string(rc.Result)+" "+string(rc.Code))
-			}
+		old := f.ask(t, h, interpret.Operation{ID: "one", Verb: interpret.VerbInstall, Plan: plan.ID})
+		if old.Result != interpret.ResultRefused || old.Code != interpret.CodePlanChanged || old.Plan == nil || old.Plan.ID == plan.ID {
+			t.Fatalf("the plan of before: %+v", old)
 		}
-		if got := strings.Join(results, ", "); got != "one done , two refused plan_changed" || count(rec, memory.OpWriteFile, "file:/etc/a") != 1 {
-			t.Errorf("%s", got)
+		if n := rec.Mutations(); len(n) > 0 {
+			t.Fatalf("a plan that is no longer true led to %v", n)
+		}
+
+		done := f.ask(t, h, interpret.Operation{ID: "two", Verb: interpret.VerbInstall, Plan: old.Plan.ID, Actor: "ann@laptop"})
+		if done.Result != interpret.ResultDone || len(done.Actions) != 2 || done.Actor != "ann@laptop" {
+			t.Fatalf("%+v", done)
+		}
+		conf := done.Actions[0]
+		if conf.Authority != "plan:two" || conf.Backup == "" || !strings.Contains(conf.Diff, "-by hand") || !strings.Contains(conf.Diff, "+1") || conf.Before == conf.After {
+			t.Errorf("the action of conf: %+v", conf)
+		}
+		r.content("/etc/conf", "1")
+		if st := f.last(); !st.ConvergedAt(1) {
+			t.Errorf("after it: %s", outcomes(st))
+		}
+
+		n := len(rec.Mutations())
+		r.dev.Put("/etc/conf", "drift")
+		later(time.Hour)
+		r.want(f.last(), "m/app=unchanged m/conf=drifted/policy")
+		again := f.ask(t, h, interpret.Operation{ID: "two", Verb: interpret.VerbInstall, Plan: old.Plan.ID})
+		if again.Result != interpret.ResultDone || again.Finished != done.Finished {
+			t.Errorf("asked again: %+v", again)
+		}
+		other := f.ask(t, h, interpret.Operation{ID: "two", Verb: interpret.VerbInstall, Plan: plan.ID})
+		if other.Result != interpret.ResultConflict || other.Code != agent.CodeOperationReused {
+			t.Errorf("the same id for something else: %+v", other)
+		}
+		if m := rec.Mutations(); len(m) != n {
+			t.Errorf("done twice, or drift corrected: %v", m[n:])
 		}
 	})
+}
+
+// Under reviewed nothing is done by itself: not for 10,000 passes between which things drift, go, come back and fail, new
+// generations are published that change, drop and decommission scores, and the agent starts again (G10, G27, G42).
+func TestTenThousandPassesWithoutConsent(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 11))
+	r := newRig(t)
+	wish := func(g uint64) (in []score.Score) {
+		gone := rnd.IntN(6)
+		for i, s := range []score.Score{file("a", "/etc/a", fmt.Sprint(g)), file("b", "/etc/b", fmt.Sprint(g), "a"), file("c", "/etc/c", "c"),
+			service("app", "app.service", "c"), container("web", "web")} {
+			if i != gone {
+				s.Decommission = g > 1 && s.ID == "c" && rnd.IntN(3) == 0
+				in = append(in, s)
+			}
+		}
+		return in
+	}
+	in := intent(1, preset(score.Reviewed, manifest("m", wish(1)...)))
+	if st := r.confirm(in); !st.ConvergedAt(1) {
+		t.Fatalf("confirmed: %s", outcomes(st))
+	}
+	rec := r.dev.Record()
+	pending, drifted := 0, 0
+	for n := range 10_000 {
+		switch rnd.IntN(50) {
+		case 0:
+			g := in.Generation + 1
+			m := preset(score.Reviewed, manifest("m", wish(g)...))
+			m.Metadata.Generation = g
+			in = intent(g, m)
+		case 1:
+			r.restart()
+		default:
+			r.spoilt(rnd)
+		}
+		st := r.apply(in)
+		for _, s := range st.Manifests[0].Scores {
+			switch s.Outcome {
+			case interpret.Pending:
+				pending++
+			case interpret.Drifted:
+				drifted++
+			case interpret.Changed:
+				t.Fatalf("pass %d: %s", n, outcomes(st))
+			}
+		}
+		if m := rec.Mutations(); len(m) > 0 {
+			t.Fatalf("pass %d called %v", n, m)
+		}
+		rec.Reset()
+	}
+	if pending < 1000 || drifted < 1000 {
+		t.Errorf("%d times pending, %d times drifted: nothing was there to be done", pending, drifted)
+	}
 }

@@ -270,3 +270,52 @@ func TestChangesAreLogged(t *testing.T) {
 		}
 	})
 }
+
+// What is refused is a failure, and logged as one, with its code; what waits for a person is not (S18, S19).
+func TestRefusalsAreErrors(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		log, lines := recorded()
+		_, f, h, _ := r.running(withLog(log))
+		a := file("a", "/etc/a", "1")
+		offer(t, h, intent(1, preset(score.Guarded, manifest("m", a, file("b", "/etc/b", "1")))))
+		later(time.Second)
+		a.Decommission = true
+		m := preset(score.Guarded, manifest("m", a, file("b", "/etc/b", "1")))
+		m.Metadata.Generation = 2
+		offer(t, h, intent(2, m))
+		later(time.Second)
+		plan := f.ask(t, h, interpret.Operation{Verb: interpret.VerbPlan}).Plan
+		if s := lines.String(); strings.Contains(s, "level=error") || !strings.Contains(s, "pending_signature") {
+			t.Fatalf("what waits:\n%s", s)
+		}
+		good := interpret.Approval{Manifest: "m", Score: "a", Action: interpret.ActionDecommission, Resources: plan.Actions[0].Resources, SpecDigest: plan.Actions[0].SpecDigest}
+		for code, ask := range map[interpret.Code]func(){
+			"approval_resource": func() {
+				bad := good
+				bad.Resources = []score.Resource{"file:/etc/b"}
+				f.ask(t, h, interpret.Operation{Verb: interpret.VerbApprove, Plan: plan.ID, Approvals: []interpret.Approval{bad}})
+			},
+			"expired": func() {
+				if err := h.Operation(interpret.Operation{ID: "late", Verb: interpret.VerbApprove, Plan: plan.ID, Approvals: []interpret.Approval{good}, Expires: time.Now().Add(-time.Hour)}, "late"); err != nil {
+					t.Error(err)
+				}
+				later(time.Second)
+				if rc := f.answer(t, "late"); rc.Result != interpret.ResultRefused || rc.Code != "expired" {
+					t.Errorf("expired: %+v", rc)
+				}
+			},
+			interpret.CodePlanChanged: func() {
+				f.ask(t, h, interpret.Operation{Verb: interpret.VerbApprove, Plan: strings.Repeat("0", 64), Approvals: []interpret.Approval{good}})
+			},
+			"untrusted": func() { h.Refused("untrusted", "it is signed by a stranger") }, // as the link tells it
+		} {
+			lines.Reset()
+			ask()
+			if s := lines.String(); !strings.Contains(s, "level=error") || !strings.Contains(s, "code="+string(code)) {
+				t.Errorf("%s:\n%s", code, s)
+			}
+			r.content("/etc/a", "1")
+		}
+	})
+}

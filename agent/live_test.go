@@ -82,25 +82,3 @@ func TestFailedCreationOwnsNothing(t *testing.T) {
 	r.want(r.apply(in), "m/a=conflict/foreign m/b=unchanged")
 	r.content("/etc/a", "theirs")
 }
-
-// A failure leaves a receipt when it is new, and not each time that it is tried again.
-func TestFailureLeavesOneReceipt(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		_, f, h, _ := r.running()
-		r.dev.Fail(memory.OpWriteFile, "file:/etc/a", topology.Faultf(topology.CodeNoSpace, "no space left"))
-		offer(t, h, intent(1, manifest("m", file("a", "/etc/a", "1"))))
-		later(time.Hour)
-		if len(f.receipts) != 1 {
-			t.Fatalf("%d receipts", len(f.receipts))
-		}
-		if rc := <-f.receipts; rc.Result != interpret.ResultFailed || rc.Actions[0].Code != interpret.Code(topology.CodeNoSpace) {
-			t.Errorf("%+v", rc)
-		}
-		r.dev.Heal()
-		later(10 * time.Minute)
-		if rc := <-f.receipts; rc.Result != interpret.ResultDone || rc.Actions[0].Outcome != interpret.Changed {
-			t.Errorf("%+v", rc)
-		}
-	})
-}

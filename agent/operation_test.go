@@ -2,15 +2,18 @@ package agent_test
 
 import (
 	"context"
-	"slices"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
@@ -54,160 +57,6 @@ func (f *fleetSide) answer(t *testing.T, id string) (last interpret.Receipt) {
 			return last
 		}
 	}
-}
-
-// decisions writes a plan as "action manifest/score cause effect decision …".
-func decisions(p interpret.Plan) string {
-	var out []string
-	for _, a := range p.Actions {
-		out = append(out, strings.Join([]string{string(a.Action), a.Manifest + "/" + string(a.Score), string(a.Cause), string(a.Effect), string(a.Decision)}, " "))
-	}
-	return strings.Join(out, ", ")
-}
-
-// Under reviewed nothing happens by itself, whatever goes by; a plan is made by looking, and only the plan that was
-// confirmed is done (G10, G26, G27, G42, X71).
-func TestReviewedInstall(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		_, f, h, _ := r.running()
-		rec := r.dev.Record()
-		m := preset(score.Reviewed, manifest("m", file("conf", "/etc/conf", "1"), service("app", "app.service", "conf")))
-		offer(t, h, intent(1, m))
-		later(30 * 24 * time.Hour)
-		if n := rec.Mutations(); len(n) > 0 {
-			t.Fatalf("without any consent: %v", n)
-		}
-		r.want(f.last(), "m/app=waiting/dependency m/conf=pending/pending_confirm")
-
-		plan := f.ask(t, h, interpret.Operation{Verb: interpret.VerbPlan}).Plan
-		if got := decisions(*plan); got != "create m/conf intent create pending, create m/app intent mutate pending" || !slices.Equal(plan.Actions[0].Restarts, []score.ID{"app"}) {
-			t.Fatalf("plan: %s", got)
-		}
-		if n := rec.Mutations(); len(n) > 0 {
-			t.Fatalf("planning called %v", n)
-		}
-
-		r.dev.Put("/etc/conf", "by hand") // reality moves after the plan was made
-		later(time.Second)
-		old := f.ask(t, h, interpret.Operation{ID: "one", Verb: interpret.VerbInstall, Plan: plan.ID})
-		if old.Result != interpret.ResultRefused || old.Code != interpret.CodePlanChanged || old.Plan == nil || old.Plan.ID == plan.ID {
-			t.Fatalf("the plan of before: %+v", old)
-		}
-		if n := rec.Mutations(); len(n) > 0 {
-			t.Fatalf("a plan that is no longer true led to %v", n)
-		}
-
-		done := f.ask(t, h, interpret.Operation{ID: "two", Verb: interpret.VerbInstall, Plan: old.Plan.ID, Actor: "ann@laptop"})
-		if done.Result != interpret.ResultDone || len(done.Actions) != 2 || done.Actor != "ann@laptop" {
-			t.Fatalf("%+v", done)
-		}
-		conf := done.Actions[0]
-		if conf.Authority != "plan:two" || conf.Backup == "" || !strings.Contains(conf.Diff, "-by hand") || !strings.Contains(conf.Diff, "+1") || conf.Before == conf.After {
-			t.Errorf("the action of conf: %+v", conf)
-		}
-		r.content("/etc/conf", "1")
-		if st := f.last(); !st.ConvergedAt(1) {
-			t.Errorf("after it: %s", outcomes(st))
-		}
-
-		n := len(rec.Mutations())
-		r.dev.Put("/etc/conf", "drift")
-		later(time.Hour)
-		r.want(f.last(), "m/app=unchanged m/conf=drifted/policy")
-		again := f.ask(t, h, interpret.Operation{ID: "two", Verb: interpret.VerbInstall, Plan: old.Plan.ID})
-		if again.Result != interpret.ResultDone || again.Finished != done.Finished {
-			t.Errorf("asked again: %+v", again)
-		}
-		other := f.ask(t, h, interpret.Operation{ID: "two", Verb: interpret.VerbInstall, Plan: plan.ID})
-		if other.Result != interpret.ResultConflict || other.Code != agent.CodeOperationReused {
-			t.Errorf("the same id for something else: %+v", other)
-		}
-		if m := rec.Mutations(); len(m) != n {
-			t.Errorf("done twice, or drift corrected: %v", m[n:])
-		}
-	})
-}
-
-// Guarded is what counts without a policy: it makes things true and corrects drift, and removes nothing. What it leaves is
-// removed by a plan, or by an approval of just that (S04, S15, S37, S47, S49, X80).
-func TestGuardedReportsWhatIsLeft(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		_, f, h, _ := r.running()
-		offer(t, h, intent(1, preset("", manifest("m", file("a", "/etc/a", "1"), file("b", "/etc/b", "1")))))
-		later(time.Second)
-		r.dev.Put("/etc/a", "drift")
-		later(time.Minute)
-		r.content("/etc/a", "1")
-		offer(t, h, intent(2, preset("", manifest("m", file("a", "/etc/a", "1")))))
-		later(time.Minute)
-		st := f.last()
-		if len(st.Orphans) != 1 || st.Orphans[0].Code != interpret.CodeOrphaned {
-			t.Fatalf("left: %+v", st.Orphans)
-		}
-		r.content("/etc/b", "1")
-
-		plan := f.ask(t, h, interpret.Operation{Verb: interpret.VerbPlan}).Plan
-		if got := decisions(*plan); got != "remove m/b absent remove report" {
-			t.Fatalf("plan: %s", got)
-		}
-		good := interpret.Approval{Manifest: "m", Score: "b", Action: interpret.ActionRemove, Resources: plan.Actions[0].Resources, SpecDigest: plan.Actions[0].SpecDigest}
-		for code, change := range map[interpret.Code]func(*interpret.Approval){
-			"approval_action":       func(a *interpret.Approval) { a.Action = interpret.ActionChange },
-			"approval_resource":     func(a *interpret.Approval) { a.Resources = []score.Resource{"file:/etc/a"} },
-			"approval_parameters":   func(a *interpret.Approval) { a.SpecDigest = "of another" },
-			agent.CodeWrongApproval: func(a *interpret.Approval) { a.Score = "a" },
-		} {
-			bad := good
-			change(&bad)
-			ref := f.ask(t, h, interpret.Operation{Verb: interpret.VerbApprove, Plan: plan.ID, Approvals: []interpret.Approval{bad}})
-			if ref.Result != interpret.ResultRefused || ref.Code != code {
-				t.Errorf("%s: %+v", code, ref)
-			}
-		}
-		r.content("/etc/b", "1")
-		done := f.ask(t, h, interpret.Operation{Verb: interpret.VerbApprove, Plan: plan.ID, Approvals: []interpret.Approval{good}})
-		if _, there := r.dev.Read("/etc/b"); there || done.Result != interpret.ResultDone {
-			t.Errorf("approved, and there is %v: %+v", there, done)
-		}
-	})
-}
-
-// First contact with what is there: it stays, until it is adopted; then it is corrected as anything else, and given up again
-// it is foreign, although it carries our mark (K14, X92).
-func TestAdoptAndRelease(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		_, f, h, _ := r.running()
-		r.dev.Put("/etc/motd", "theirs")
-		in := intent(1, manifest("m", file("motd", "/etc/motd", "ours")))
-		offer(t, h, in)
-		later(time.Hour)
-		r.want(f.last(), "m/motd=conflict/foreign")
-		r.content("/etc/motd", "theirs")
-
-		got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbAdopt, Manifest: "m"})
-		if got.Result != interpret.ResultDone || len(got.Actions) != 1 || got.Actions[0].Backup == "" {
-			t.Fatalf("%+v", got)
-		}
-		later(time.Second)
-		r.content("/etc/motd", "ours")
-		r.want(f.last(), "m/motd=unchanged")
-
-		back := f.ask(t, h, interpret.Operation{Verb: interpret.VerbRestore, Backup: got.Actions[0].Backup})
-		if back.Result != interpret.ResultDone {
-			t.Fatalf("%+v", back)
-		}
-		later(time.Hour)
-		r.content("/etc/motd", "ours") // it is drift, and the policy corrects it
-
-		f.ask(t, h, interpret.Operation{Verb: interpret.VerbRelease, Manifest: "m"})
-		r.dev.Put("/etc/motd", "theirs again")
-		later(time.Hour)
-		r.want(f.last(), "m/motd=conflict/foreign")
-		r.content("/etc/motd", "theirs again")
-	})
 }
 
 // An operation that was under way when the agent ended is answered, what it had begun is finished, and nothing is done
@@ -255,49 +104,203 @@ func TestInterruptedOperation(t *testing.T) {
 	})
 }
 
-// Windows: changes wait for their time, and a person may not (X103).
-func TestWindow(t *testing.T) {
-	bubble(t, func(t *testing.T) { // begins at midnight UTC
-		time.Local = time.UTC
+// One operation, offered by many at once, is done once; more than the device can remember are refused for good; and what
+// was done long ago is not said to be interrupted when its receipt is gone (G32, X56).
+func TestOperationsAreBoundedAndDoneOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		r := newRig(t)
-		_, f, h, _ := r.running()
-		pol := score.Policy{Preset: score.Converge, Window: &score.Window{Cron: "0 2 * * *", Duration: score.Duration(2 * time.Hour)}}
-		offer(t, h, intent(1, under(pol, manifest("m", file("a", "/etc/a", "1")))))
-		later(time.Hour)
-		r.want(f.last(), "m/a=pending/pending_window")
-		later(time.Hour + time.Second)
-		r.content("/etc/a", "1")
-		later(3 * time.Hour)
-		r.dev.Put("/etc/a", "drift")
-		later(time.Hour)
-		r.want(f.last(), "m/a=pending/pending_window")
-		plan := f.ask(t, h, interpret.Operation{Verb: interpret.VerbPlan}).Plan
-		f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: plan.ID})
-		r.content("/etc/a", "1")
+		_, f, h, stop := r.running()
+		offer(t, h, intent(1, preset(score.Reviewed, manifest("m", file("a", "/etc/a", "1")))))
+		later(time.Second)
+		rec := r.dev.Record()
+		op := interpret.Operation{ID: "once", Verb: interpret.VerbInstall, Plan: f.plan(t, h).ID, Expires: time.Now().Add(time.Hour)}
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				if err := h.Operation(op, "d"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		later(time.Second)
+		if n := count(rec, memory.OpWriteFile, "file:/etc/a"); n != 1 {
+			t.Errorf("written %d times", n)
+		}
+		if got := f.answer(t, "once"); got.Result != interpret.ResultDone {
+			t.Errorf("%+v", got)
+		}
+		for i := range 250 { // their receipts push out the first
+			if err := h.Operation(interpret.Operation{ID: fmt.Sprintf("more-%d", i), Verb: interpret.VerbPlan, Expires: time.Now().Add(time.Minute)}, "d"); err != nil {
+				t.Fatal(err)
+			}
+			later(100 * time.Millisecond)
+		}
+		if _, kept, _ := r.store.Receipt("once"); kept {
+			t.Fatal("its receipt is kept")
+		}
+		stop()
+		r.restart()
+		_, f, h, _ = r.running()
+		later(time.Second)
+		for len(f.receipts) > 0 {
+			if got := <-f.receipts; got.Result == interpret.ResultInterrupted {
+				t.Fatalf("%+v", got)
+			}
+		}
+		if err := h.Operation(op, "d"); err != nil {
+			t.Fatal(err)
+		}
+		later(time.Second)
+		if got := f.answer(t, "once"); got.Result != interpret.ResultRefused || got.Code != agent.CodeOperationReused {
+			t.Errorf("%+v", got)
+		}
+
+		release := make(chan struct{})
+		r.dev.Before(func(_ context.Context, _ memory.Call) error { <-release; return nil })
+		refused := 0
+		for i := range 40 {
+			if err := h.Operation(interpret.Operation{ID: fmt.Sprintf("flood-%d", i), Verb: interpret.VerbPlan, Expires: time.Now().Add(time.Minute)}, "d"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		later(time.Second)
+		for len(f.receipts) > 0 {
+			if got := <-f.receipts; got.Code == agent.CodeTooManyWaiting {
+				refused++
+			}
+		}
+		r.dev.Before(nil)
+		close(release)
+		later(time.Second)
+		if refused < 5 || refused > 8 {
+			t.Errorf("%d were refused", refused)
+		}
+		if err := h.Operation(interpret.Operation{ID: "flood-39", Verb: interpret.VerbPlan, Expires: time.Now().Add(time.Minute)}, "d"); err != nil {
+			t.Fatal(err)
+		}
+		later(time.Second)
+		if got := f.answer(t, "flood-39"); got.Code != agent.CodeTooManyWaiting {
+			t.Errorf("refused, and then %+v", got)
+		}
 	})
 }
 
-// Old backups go, and never the newest, nor one that is in use.
-func TestBackupsAreBounded(t *testing.T) {
+// What cannot be done now is refused, each for its own reason, and changes nothing (S25, G31).
+func TestOperationsThatCannotBeDone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
 		_, f, h, _ := r.running()
-		r.dev.Put("/etc/motd", "first")
-		offer(t, h, intent(1, manifest("m", file("motd", "/etc/motd", "ours"))))
+		verbs := []interpret.Verb{interpret.VerbPlan, interpret.VerbInstall, interpret.VerbApprove, interpret.VerbAdopt, interpret.VerbRelease, interpret.VerbRollbackCheck}
+		refused := func(op interpret.Operation, code interpret.Code) {
+			t.Helper()
+			if got := f.ask(t, h, op); got.Result != interpret.ResultRefused || got.Code != code {
+				t.Errorf("%s: %s %s %s", op.Verb, got.Result, got.Code, got.Message)
+			}
+		}
+		for _, v := range verbs {
+			refused(interpret.Operation{Verb: v}, agent.CodeNothingToDo)
+		}
+		refused(interpret.Operation{Verb: interpret.VerbRestore, Backup: "none"}, agent.CodeNoBackup)
+		refused(interpret.Operation{Verb: "dance"}, agent.CodeNothingToDo)
+		r.dev.Put("/etc/a", "theirs")
+		offer(t, h, intent(1, preset(score.Reviewed, manifest("m", file("a", "/etc/a", "1")))))
 		later(time.Second)
-		first := f.ask(t, h, interpret.Operation{Verb: interpret.VerbAdopt, Manifest: "m"}).Actions[0].Backup
-		for range 20 { // putting one back keeps what is there
-			later(time.Minute)
-			f.ask(t, h, interpret.Operation{Verb: interpret.VerbRestore, Backup: first})
-			r.dev.Put("/etc/motd", time.Now().String())
+		refused(interpret.Operation{Verb: "dance"}, agent.CodeUnknownVerb)
+		refused(interpret.Operation{Verb: interpret.VerbAdopt, Manifest: "other"}, agent.CodeNothingToDo)
+		refused(interpret.Operation{Verb: interpret.VerbRelease, Manifest: "m"}, agent.CodeNothingToDo)
+		got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: f.plan(t, h).ID})
+		backup := got.Actions[0].Backup
+		rec := r.dev.Record()
+		h.Control(agent.Control{Blocked: true})
+		r.dev.Put("/etc/a", "by hand")
+		later(time.Second)
+		plan := f.plan(t, h)
+		if got := decisions(plan); !strings.HasSuffix(got, "report") || plan.Actions[0].Code != interpret.CodeBlocked {
+			t.Errorf("the plan of a blocked device: %s", got)
 		}
-		later(time.Hour)
-		kept, err := r.store.Backups()
-		if err != nil || len(kept) < 5 || len(kept) > 12 {
-			t.Errorf("%d are kept, %v", len(kept), err)
+		refused(interpret.Operation{Verb: interpret.VerbInstall, Plan: plan.ID}, interpret.CodeBlocked)
+		refused(interpret.Operation{Verb: interpret.VerbRestore, Backup: backup}, interpret.CodeBlocked)
+		h.Control(agent.Control{})
+		later(time.Second)
+		refused(interpret.Operation{Verb: interpret.VerbInstall, Plan: plan.ID}, interpret.CodePlanChanged)
+		late := interpret.Operation{ID: "late", Verb: interpret.VerbInstall, Plan: f.plan(t, h).ID, Expires: time.Now().Add(-time.Second)}
+		if err := h.Operation(late, "d"); err != nil {
+			t.Fatal(err)
 		}
-		if _, content, err := r.store.ReadBackup(first); err != nil || string(content) != "first" {
-			t.Errorf("the one in use: %q, %v", content, err)
+		later(time.Second)
+		if got := f.answer(t, "late"); got.Result != interpret.ResultRefused || got.Code != "expired" {
+			t.Errorf("%+v", got)
+		}
+		r.dev.Delete("/etc/a")
+		r.dev.Mkdir("/etc/a")
+		if got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbRestore, Backup: backup}); got.Result != interpret.ResultFailed || got.Code != interpret.Code(topology.CodeNotRegular) {
+			t.Errorf("onto a directory: %+v", got)
+		}
+		if m := rec.Mutations(); len(m) > 0 {
+			t.Errorf("called %v", m)
+		}
+	})
+}
+
+// Two operations at once are done one after the other, and the second one sees what the first one did.
+func TestTwoOperationsAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		offer(t, h, intent(1, preset(score.Reviewed, manifest("m", file("a", "/etc/a", "1")))))
+		later(time.Second)
+		rec := r.dev.Record()
+		id := f.plan(t, h).ID
+		for _, op := range []string{"one", "two"} {
+			if err := h.Operation(interpret.Operation{ID: op, Verb: interpret.VerbInstall, Plan: id, Expires: time.Now().Add(time.Hour)}, "d"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		later(time.Second)
+		var results []string
+		for len(f.receipts) > 0 {
+			if rc := <-f.receipts; rc.Verb == interpret.VerbInstall {
+				results = append(results, rc.ID+" "+string(rc.Result)+" "+string(rc.Code))
+			}
+		}
+		if got := strings.Join(results, ", "); got != "one done , two refused plan_changed" || count(rec, memory.OpWriteFile, "file:/etc/a") != 1 {
+			t.Errorf("%s", got)
+		}
+	})
+}
+
+// What a device does not accept it refuses, whoever signed for it, and keeps the receipt (G31).
+func TestRefusedVerbsAndPaths(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.runner.Ceiling = authority.Ceiling{Adopt: []string{"/srv"}, Verbs: []interpret.Verb{interpret.VerbPlan, interpret.VerbAdopt}}
+		_, f, h, _ := r.running()
+		r.dev.Put("/etc/ssh/sshd_config", "theirs")
+		r.dev.Put("/srv/x", "theirs")
+		offer(t, h, intent(1, manifest("m", file("ssh", "/etc/ssh/sshd_config", "ours"), file("x", "/srv/x", "ours"))))
+		later(time.Second)
+		plan := f.ask(t, h, interpret.Operation{Verb: interpret.VerbPlan}).Plan
+		for _, tt := range []struct {
+			op   interpret.Operation
+			code interpret.Code
+		}{
+			{interpret.Operation{ID: "ssh", Verb: interpret.VerbAdopt, Manifest: "m", Scores: []score.ID{"ssh"}}, authority.CodePath},
+			{interpret.Operation{ID: "all", Verb: interpret.VerbAdopt, Manifest: "m"}, authority.CodePath},
+			{interpret.Operation{ID: "install", Verb: interpret.VerbInstall, Plan: plan.ID}, authority.CodeVerb},
+		} {
+			got := f.ask(t, h, tt.op)
+			if got.Result != interpret.ResultRefused || got.Code != tt.code {
+				t.Errorf("%s: %+v", tt.op.ID, got)
+			}
+			if body, kept, err := r.store.Receipt(tt.op.ID); err != nil || !kept || !strings.Contains(string(body), string(tt.code)) {
+				t.Errorf("%s: kept %v, %s, %v", tt.op.ID, kept, body, err)
+			}
+		}
+		r.content("/etc/ssh/sshd_config", "theirs")
+		r.content("/srv/x", "theirs")
+		if got := f.ask(t, h, interpret.Operation{ID: "x", Verb: interpret.VerbAdopt, Manifest: "m", Scores: []score.ID{"x"}}); got.Result != interpret.ResultDone {
+			t.Errorf("what is allowed: %+v", got)
 		}
 	})
 }

@@ -118,24 +118,6 @@ func TestPartsThatAScoreGivesUp(t *testing.T) {
 	}
 }
 
-// What was there before is not removed, only reported; once somebody else has removed it, nobody speaks of it any more.
-func TestAdoptedThingsStay(t *testing.T) {
-	r := newRig(t)
-	r.dev.Put("/etc/motd", "precious")
-	r.confirm(intent(1, manifest("m", file("motd", "/etc/motd", "ours"), file("b", "/etc/b", "1"))))
-	two := intent(2, manifest("m", file("b", "/etc/b", "1")))
-	for range 2 {
-		st := r.apply(two)
-		if c, ok := r.dev.Read("/etc/motd"); !ok || c != "ours" || len(st.Orphans) != 1 || st.Orphans[0].Code != interpret.CodeNotOwned {
-			t.Fatalf("content %q, %v, left %+v", c, ok, st.Orphans)
-		}
-	}
-	r.dev.Delete("/etc/motd")
-	if st := r.apply(two); len(st.Orphans) > 0 || len(r.store.Entries()) != 1 {
-		t.Errorf("left %+v, books %v", st.Orphans, r.store.Entries())
-	}
-}
-
 // A thing moves from one manifest to another and back, both of them stay (cases 126).
 func TestOwnershipMovesBothWays(t *testing.T) {
 	for _, lost := range []bool{false, true} {
@@ -192,35 +174,6 @@ func TestUnreadableIsNotAbsent(t *testing.T) {
 	r.want(st, "m/x=unsupported/unreadable_spec")
 	if _, ok := r.dev.Read("/etc/x"); !ok || len(st.Orphans) > 0 {
 		t.Errorf("there: %v, left %v", ok, st.Orphans)
-	}
-}
-
-// Without a reader of files nothing foreign can be backed up, so nothing foreign is overwritten.
-func TestForeignWithoutBackup(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		set  func(*rig)
-	}{
-		{"no reader", func(r *rig) { r.runner.Files = nil }},
-		{"cannot be read", func(r *rig) {
-			r.dev.Fail(memory.OpContent, "file:/etc/motd", topology.Faultf(topology.CodeIO, "io"))
-		}},
-	} {
-		r := newRig(t)
-		r.dev.Put("/etc/motd", "precious")
-		tt.set(r)
-		st := r.confirm(intent(1, manifest("m", file("motd", "/etc/motd", "ours"))))
-		s := st.Manifests[0].Scores[0]
-		if c, _ := r.dev.Read("/etc/motd"); c != "precious" || s.Outcome != interpret.Failed || !strings.Contains(s.Message, "cannot back up what is there") {
-			t.Errorf("%s: content %q, %s: %s", tt.name, c, s.Outcome, s.Message)
-		}
-	}
-	r := newRig(t) // a foreign unit file
-	r.dev.Put("/etc/systemd/system/s.service", "[Service]\nExecStart=/usr/bin/theirs\n")
-	st := r.confirm(intent(1, manifest("m", service("s", "s.service"))))
-	name := st.Manifests[0].Scores[0].Backup
-	if _, content, err := r.store.ReadBackup(name); err != nil || !strings.Contains(string(content), "theirs") {
-		t.Errorf("backup %q holds %q, %v", name, content, err)
 	}
 }
 
@@ -314,4 +267,24 @@ func TestOldMarkDoesNotKeep(t *testing.T) {
 	if _, ok := r.dev.Read("/etc/x"); ok || len(st.Orphans) > 0 {
 		t.Errorf("there: %v, left %+v", ok, st.Orphans)
 	}
+}
+
+// What the books say of the device is never believed: it is looked at (G09).
+func TestBooksAreNoReality(t *testing.T) {
+	r := newRig(t)
+	in := intent(1, manifest("m", file("a", "/etc/a", "1"), file("b", "/etc/b", "1"), service("app", "app.service"), container("web", "web")))
+	r.apply(in)
+	r.dev.Put("/etc/a", "by hand")
+	r.dev.Delete("/etc/b")
+	r.dev.StopUnit("app.service")
+	r.dev.StopUnit("web.service")
+	r.restart()
+	if n := len(r.store.ByManifest("m")); n < 4 {
+		t.Fatalf("the books claim %d things", n)
+	}
+	st, err := r.runner.Observe(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.want(st, "m/a=drifted m/app=drifted m/b=drifted m/web=drifted")
 }

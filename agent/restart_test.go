@@ -230,3 +230,25 @@ func TestCauseOfARetry(t *testing.T) {
 		}
 	})
 }
+
+// Two services that use one file are each restarted once when it changes, whatever else is changed with it (G15).
+func TestFileOfTwoServices(t *testing.T) {
+	r := newRig(t)
+	m := func(g uint64, content string) agent.Intent {
+		v := manifest("m", file("conf", "/etc/conf", content), file("more", "/etc/more", content), service("x", "x.service", "conf"), service("y", "y.service", "conf", "more"), service("z", "z.service"))
+		v.Metadata.Generation = g
+		return intent(g, v)
+	}
+	r.apply(m(1, "1"))
+	rec := r.dev.Record()
+	r.want(r.apply(m(2, "2")), "m/conf=changed m/more=changed m/x=changed m/y=changed m/z=unchanged")
+	for unit, want := range map[topology.Resource]int{"unit:x.service": 1, "unit:y.service": 1, "unit:z.service": 0} {
+		if n := count(rec, memory.OpRestart, unit) + count(rec, memory.OpStart, unit); n != want {
+			t.Errorf("%s was restarted %d times", unit, n)
+		}
+	}
+	rec.Reset()
+	if r.apply(m(2, "2")); len(rec.Mutations()) > 0 {
+		t.Errorf("once more: %v", rec.Mutations())
+	}
+}

@@ -193,3 +193,5 @@ func (f *fleetSide) Send(_ context.Context, r interpret.Receipt) error {
 	f.receipts <- r
 	return nil
 }
+
+func withLog(log *logrus.Entry) func(*agent.Config) { return func(c *agent.Config) { c.Log = log } }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/continuo-fleet/continuo/interpret"
@@ -56,42 +57,6 @@ func TestGenerationTouchesOnlyWhatChanged(t *testing.T) {
 	a, b := st.Manifests[0].Scores[0], st.Manifests[0].Scores[1]
 	if a.LastChangedGeneration != 8 || b.LastChangedGeneration != 7 || b.ObservedGeneration != 8 || a.Cause != interpret.CauseIntent {
 		t.Errorf("got a %d %s, b %d observed %d", a.LastChangedGeneration, a.Cause, b.LastChangedGeneration, b.ObservedGeneration)
-	}
-}
-
-// Drift is corrected, and named as drift (H56 under converge).
-func TestDriftIsCorrected(t *testing.T) {
-	r := newRig(t)
-	in := intent(1, manifest("m", file("a", "/etc/a", "wish")))
-	r.apply(in)
-	r.dev.Put("/etc/a", "by hand")
-	st := r.apply(in)
-	r.want(st, "m/a=changed")
-	if s := st.Manifests[0].Scores[0]; s.Cause != interpret.CauseDrift || s.Authority != "standing:converge" || s.Changes[0].Field != "content" {
-		t.Errorf("got cause %s, authority %s, changes %v", s.Cause, s.Authority, s.Changes)
-	}
-	if c, _ := r.dev.Read("/etc/a"); c != "wish" {
-		t.Errorf("content is %q", c)
-	}
-}
-
-// A plan makes no mutating call and names every field (H54).
-func TestPlanChangesNothing(t *testing.T) {
-	r := newRig(t)
-	rec := r.dev.Record()
-	st, err := r.runner.Observe(t.Context(), intent(1, manifest("m", file("a", "/etc/a", "1"), service("s", "s.service", "a"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.want(st, "m/a=drifted m/s=drifted")
-	if m := rec.Mutations(); len(m) > 0 {
-		t.Errorf("planning called %v", m)
-	}
-	if len(r.store.Entries()) > 0 {
-		t.Error("planning wrote books")
-	}
-	if c := st.Manifests[0].Scores[0].Changes; len(c) != 1 || c[0].Effect != interpret.Create {
-		t.Errorf("changes of a: %+v", c)
 	}
 }
 
@@ -176,5 +141,37 @@ func TestWhatEndedByItselfIsNotRestarted(t *testing.T) {
 	r.want(r.apply(in), "m/s=unchanged")
 	if m := rec.Mutations(); len(m) > 0 {
 		t.Errorf("called %v", m)
+	}
+}
+
+// Of 200 scores one cannot be made true: 199 are, and the device is partial, not failed (H69).
+func TestOneOfTwoHundredFails(t *testing.T) {
+	r := newRig(t)
+	var scores []score.Score
+	for i := range 200 {
+		scores = append(scores, file(score.ID(fmt.Sprintf("f%d", i)), fmt.Sprintf("/srv/f%d", i), "x"))
+	}
+	r.dev.Fail(memory.OpWriteFile, "file:/srv/f77", topology.Faultf(topology.CodeNoSpace, "no space left"))
+	st := r.apply(intent(1, manifest("m", scores...)))
+	n := map[interpret.Outcome]int{}
+	for _, sc := range st.Manifests[0].Scores {
+		n[sc.Outcome]++
+		if (sc.ID == "f77") != (sc.Outcome == interpret.Failed) {
+			t.Errorf("%s is %s", sc.ID, sc.Outcome)
+		}
+	}
+	if n[interpret.Changed] != 199 || n[interpret.Failed] != 1 || st.State != interpret.StatePartial || st.Manifests[0].State != interpret.StatePartial {
+		t.Errorf("outcomes %v, state %s", n, st.State)
+	}
+}
+
+// A score of a later version of its kind is unsupported by name, and its siblings are played (S30, H37).
+func TestLaterVersionOfAKind(t *testing.T) {
+	r := newRig(t)
+	m := manifest("m", file("a", "/etc/a", "1"), score.Score{ID: "b", Spec: score.Opaque{Of: "file/v2", Raw: []byte(`{"path":"/etc/b"}`)}}, service("s", "s.service"))
+	st := r.apply(intent(1, m))
+	r.want(st, "m/a=changed m/b=unsupported/unknown_kind m/s=changed")
+	if b := st.Manifests[0].Scores[1]; b.Kind != "file/v2" || st.ConvergedAt(1) {
+		t.Errorf("got %+v, state %s", b, st.State)
 	}
 }

@@ -5,11 +5,14 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
+	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
 // Whatever is published under whatever policy, and whatever people confirm, approve, adopt, release and restore: what was on
@@ -214,4 +217,102 @@ func TestEqualStaysForeign(t *testing.T) {
 		}
 		r.content("/etc/a", "same")
 	})
+}
+
+// A foreign file is a conflict for whatever policy lets a device act by itself. With a person's consent it is overwritten,
+// after a durable copy; a foreign container never (cases 83, K14).
+func TestForeign(t *testing.T) {
+	r := newRig(t)
+	r.dev.Put("/etc/motd", "precious")
+	r.dev.RunByHand("web", "localhost/other:1")
+	in := intent(1, manifest("m", file("motd", "/etc/motd", "ours"), container("web", "web")))
+	r.want(r.apply(in), "m/motd=conflict/foreign m/web=conflict/foreign")
+	if c, _ := r.dev.Read("/etc/motd"); c != "precious" {
+		t.Fatalf("the file is %q", c)
+	}
+	st := r.confirm(in)
+	r.want(st, "m/motd=changed m/web=conflict/foreign")
+	name := st.Manifests[0].Scores[0].Backup
+	_, content, err := r.store.ReadBackup(name)
+	if err != nil || string(content) != "precious" {
+		t.Errorf("backup %q holds %q, %v", name, content, err)
+	}
+}
+
+// Without a reader of files nothing foreign can be backed up, so nothing foreign is overwritten.
+func TestForeignWithoutBackup(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		set  func(*rig)
+	}{
+		{"no reader", func(r *rig) { r.runner.Files = nil }},
+		{"cannot be read", func(r *rig) {
+			r.dev.Fail(memory.OpContent, "file:/etc/motd", topology.Faultf(topology.CodeIO, "io"))
+		}},
+	} {
+		r := newRig(t)
+		r.dev.Put("/etc/motd", "precious")
+		tt.set(r)
+		st := r.confirm(intent(1, manifest("m", file("motd", "/etc/motd", "ours"))))
+		s := st.Manifests[0].Scores[0]
+		if c, _ := r.dev.Read("/etc/motd"); c != "precious" || s.Outcome != interpret.Failed || !strings.Contains(s.Message, "cannot back up what is there") {
+			t.Errorf("%s: content %q, %s: %s", tt.name, c, s.Outcome, s.Message)
+		}
+	}
+	r := newRig(t) // a foreign unit file
+	r.dev.Put("/etc/systemd/system/s.service", "[Service]\nExecStart=/usr/bin/theirs\n")
+	st := r.confirm(intent(1, manifest("m", service("s", "s.service"))))
+	name := st.Manifests[0].Scores[0].Backup
+	if _, content, err := r.store.ReadBackup(name); err != nil || !strings.Contains(string(content), "theirs") {
+		t.Errorf("backup %q holds %q, %v", name, content, err)
+	}
+}
+
+// An agent that was never told anything changes nothing, and removes nothing, whatever the device holds that looks as if
+// it were its own, and however often it looks; so does one whose only intent on disk is damaged (S22, S23).
+func TestColdStartLeavesWhatLooksManaged(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			made := newRig(t)
+			var scores []score.Score
+			for i := range 8 {
+				scores = append(scores, file(score.ID(fmt.Sprintf("f%d", i)), fmt.Sprintf("/srv/f%d", i), "x"))
+			}
+			in := intent(1, manifest("m", append(scores, service("s", "s.service"), container("web", "web"))...))
+			made.apply(in)
+
+			r := newRig(t)
+			r.dev, r.runner.Table, r.runner.Files = made.dev, made.runner.Table, made.runner.Files
+			if damaged {
+				_, _, h, stop := r.running()
+				offer(t, h, in)
+				time.Sleep(time.Minute)
+				stop()
+				for name, b := range r.disk.Files() {
+					if len(name) > 7 && name[:7] == "intent/" {
+						for i := range b {
+							b[i] ^= 0xff
+						}
+						r.disk.Put(name, b)
+					}
+				}
+				r.restart()
+			}
+			rec := r.dev.Record()
+			_, f, _, _ := r.running()
+			for range 100 {
+				time.Sleep(10 * time.Minute) // a full pass, at least
+			}
+			synctest.Wait()
+			if m := rec.Mutations(); len(m) > 0 {
+				t.Errorf("damaged %v: called %v", damaged, m)
+			}
+			if st := f.last(); st.State != interpret.StateNoIntent {
+				t.Errorf("damaged %v: state %s", damaged, st.State)
+			}
+			if left := len(r.dev.List("/srv")); left != 8 {
+				t.Errorf("damaged %v: %d of 8 files are left", damaged, left)
+			}
+		})
+	}
 }

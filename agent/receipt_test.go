@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
@@ -17,126 +15,6 @@ import (
 	"github.com/continuo-fleet/continuo/topology"
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
-
-func withLog(log *logrus.Entry) func(*agent.Config) { return func(c *agent.Config) { c.Log = log } }
-
-// probedApp is a service that listens on port 80, or should.
-func probedApp(h score.Health) score.Score {
-	s := service("app", "app.service")
-	s.Health = &h
-	return s
-}
-
-func port80() *score.Probe {
-	return &score.Probe{TCP: &score.TCPProbe{Port: 80}, Period: score.Duration(10 * time.Second), FailureThreshold: 2}
-}
-
-// What comes after a score that is not ready is not touched until it is, and so long the generation has not converged (H64).
-func TestReadinessGates(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		_, f, h, _ := r.running()
-		offer(t, h, intent(1, manifest("m", probedApp(score.Health{Readiness: port80()}), file("b", "/etc/b", "1", "app"), file("c", "/etc/c", "1"))))
-		later(10 * time.Minute)
-		st := f.last()
-		b, _ := scoreOf(st, "m", "b")
-		if app, _ := scoreOf(st, "m", "app"); app.Code != interpret.CodeUnhealthy || app.Conditions.Healthy == nil || *app.Conditions.Healthy {
-			t.Errorf("app: %+v", app)
-		}
-		if b.Outcome != interpret.Waiting || b.Code != interpret.CodeDependency || !strings.Contains(b.Message, `"app"`) || st.ConvergedAt(1) || st.State != interpret.StateConverging {
-			t.Errorf("b: %s %s %q, state %s", b.Outcome, b.Code, b.Message, st.State)
-		}
-		r.gone("/etc/b")
-		r.content("/etc/c", "1")
-		r.dev.Listen("127.0.0.1:80", memory.Endpoint{})
-		later(11 * time.Second)
-		r.content("/etc/b", "1")
-		if st := f.last(); !st.ConvergedAt(1) {
-			t.Errorf("when it is ready: %s", outcomes(st))
-		}
-	})
-}
-
-// What hangs is started again, with longer and longer pauses; and not at all where drift is only reported (H64, S18).
-func TestLivenessRestarts(t *testing.T) {
-	for _, on := range []score.OnDrift{score.DriftCorrect, score.DriftReport} {
-		bubble(t, func(t *testing.T) {
-			r := newRig(t)
-			_, f, h, _ := r.running()
-			r.dev.Listen("127.0.0.1:80", memory.Endpoint{})
-			offer(t, h, intent(1, under(score.Policy{Preset: score.Converge, OnDrift: on}, manifest("m", probedApp(score.Health{Liveness: port80()})))))
-			later(10 * time.Minute)
-			if st := f.last(); !st.ConvergedAt(1) {
-				t.Fatalf("%s: %s", on, outcomes(st))
-			}
-			restarts := r.timed(memory.OpRestart, nil)
-			r.dev.Unlisten("127.0.0.1:80")
-			later(2 * time.Hour)
-			if on == score.DriftReport {
-				if n := restarts.number(); n > 0 {
-					t.Errorf("restarted %d times", n)
-				}
-				if app, _ := scoreOf(f.last(), "m", "app"); app.Outcome != interpret.Drifted || app.Cause != interpret.CauseLiveness && len(app.Changes) == 0 {
-					t.Errorf("it is not told: %+v", app)
-				}
-				return
-			}
-			gaps := restarts.gaps()
-			if n := len(gaps) + 1; n < 10 || n > 40 || gaps[len(gaps)-1] < 300 {
-				t.Errorf("%d restarts in two hours, with pauses of %v s", n, gaps)
-			}
-			r.dev.Listen("127.0.0.1:80", memory.Endpoint{})
-			later(time.Hour)
-			n := restarts.number()
-			later(time.Hour)
-			if st := f.last(); !st.ConvergedAt(1) || restarts.number() != n {
-				t.Errorf("it works again: %s, restarted %d times", outcomes(st), restarts.number()-n)
-			}
-		})
-	}
-}
-
-// Two services that use one file are each restarted once when it changes, whatever else is changed with it (G15).
-func TestFileOfTwoServices(t *testing.T) {
-	r := newRig(t)
-	m := func(g uint64, content string) agent.Intent {
-		v := manifest("m", file("conf", "/etc/conf", content), file("more", "/etc/more", content), service("x", "x.service", "conf"), service("y", "y.service", "conf", "more"), service("z", "z.service"))
-		v.Metadata.Generation = g
-		return intent(g, v)
-	}
-	r.apply(m(1, "1"))
-	rec := r.dev.Record()
-	r.want(r.apply(m(2, "2")), "m/conf=changed m/more=changed m/x=changed m/y=changed m/z=unchanged")
-	for unit, want := range map[topology.Resource]int{"unit:x.service": 1, "unit:y.service": 1, "unit:z.service": 0} {
-		if n := count(rec, memory.OpRestart, unit) + count(rec, memory.OpStart, unit); n != want {
-			t.Errorf("%s was restarted %d times", unit, n)
-		}
-	}
-	rec.Reset()
-	if r.apply(m(2, "2")); len(rec.Mutations()) > 0 {
-		t.Errorf("once more: %v", rec.Mutations())
-	}
-}
-
-// What the books say of the device is never believed: it is looked at (G09).
-func TestBooksAreNoReality(t *testing.T) {
-	r := newRig(t)
-	in := intent(1, manifest("m", file("a", "/etc/a", "1"), file("b", "/etc/b", "1"), service("app", "app.service"), container("web", "web")))
-	r.apply(in)
-	r.dev.Put("/etc/a", "by hand")
-	r.dev.Delete("/etc/b")
-	r.dev.StopUnit("app.service")
-	r.dev.StopUnit("web.service")
-	r.restart()
-	if n := len(r.store.ByManifest("m")); n < 4 {
-		t.Fatalf("the books claim %d things", n)
-	}
-	st, err := r.runner.Observe(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.want(st, "m/a=drifted m/app=drifted m/b=drifted m/web=drifted")
-}
 
 // Every receipt and every plan fits its schema, those of what is refused, of what failed and of passes as well, and what is
 // kept on the device is what was sent (G40, X71).
@@ -319,4 +197,41 @@ func TestReceiptOfAFailedInstall(t *testing.T) {
 			t.Error("the service does not answer")
 		}
 	})
+}
+
+// A failure leaves a receipt when it is new, and not each time that it is tried again.
+func TestFailureLeavesOneReceipt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		r.dev.Fail(memory.OpWriteFile, "file:/etc/a", topology.Faultf(topology.CodeNoSpace, "no space left"))
+		offer(t, h, intent(1, manifest("m", file("a", "/etc/a", "1"))))
+		later(time.Hour)
+		if len(f.receipts) != 1 {
+			t.Fatalf("%d receipts", len(f.receipts))
+		}
+		if rc := <-f.receipts; rc.Result != interpret.ResultFailed || rc.Actions[0].Code != interpret.Code(topology.CodeNoSpace) {
+			t.Errorf("%+v", rc)
+		}
+		r.dev.Heal()
+		later(10 * time.Minute)
+		if rc := <-f.receipts; rc.Result != interpret.ResultDone || rc.Actions[0].Outcome != interpret.Changed {
+			t.Errorf("%+v", rc)
+		}
+	})
+}
+
+// A last line without an end is marked in the diff of a receipt (cases 15).
+func TestDiffMarksTheLastLine(t *testing.T) {
+	r := newRig(t)
+	r.dev.Put("/etc/a", "old\n")
+	r.confirm(intent(1, manifest("m", file("a", "/etc/a", "new"))))
+	body, kept, err := r.store.Receipt("by-hand")
+	var rc interpret.Receipt
+	if err == nil && kept {
+		err = score.Decode(body, &rc)
+	}
+	if err != nil || len(rc.Actions) != 1 || rc.Actions[0].Diff != "--- /etc/a (before)\n+++ /etc/a\n@@ -1 +1 @@\n-old\n+new\n\\ No newline at end of file\n" {
+		t.Errorf("kept %v, %v: %+v", kept, err, rc.Actions)
+	}
 }

@@ -2,9 +2,12 @@ package agent_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/schemas"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 	"github.com/continuo-fleet/continuo/topology/memory"
@@ -60,43 +63,6 @@ func TestStatusNamesPolicyAndAuthority(t *testing.T) {
 	})
 }
 
-// What nobody on the device can remove is said to be so, by name, and nothing is changed: a kind that is not known, and one
-// that the device cannot have now (S20).
-func TestDecommissionOfWhatNobodyCanRemove(t *testing.T) {
-	r := newRig(t)
-	r.apply(intent(1, manifest("m", container("web", "web"))))
-	r.dev.Unavailable(memory.Containers, "no podman here")
-	web := container("web", "web")
-	web.Decommission = true
-	rec := r.dev.Record()
-	in := intent(2, manifest("m", web, score.Score{ID: "x", Decommission: true, Spec: score.Opaque{Of: "hologram/v9", Raw: []byte(`{}`)}}))
-	st := r.apply(in)
-	x, _ := scoreOf(st, "m", "x")
-	w, _ := scoreOf(st, "m", "web")
-	if x.Outcome != interpret.Unsupported || x.Code != interpret.CodeUnknownKind || w.Outcome != interpret.Unsupported || w.Code == "" || len(rec.Mutations()) > 0 {
-		t.Errorf("%s, called %v", outcomes(st), rec.Mutations())
-	}
-	if e, owned := r.store.Owner("container:web"); !owned || e.Manifest != "m" {
-		t.Errorf("owned %v by %q", owned, e.Manifest)
-	}
-	r.dev.Heal()
-}
-
-// A last line without an end is marked in the diff of a receipt (cases 15).
-func TestDiffMarksTheLastLine(t *testing.T) {
-	r := newRig(t)
-	r.dev.Put("/etc/a", "old\n")
-	r.confirm(intent(1, manifest("m", file("a", "/etc/a", "new"))))
-	body, kept, err := r.store.Receipt("by-hand")
-	var rc interpret.Receipt
-	if err == nil && kept {
-		err = score.Decode(body, &rc)
-	}
-	if err != nil || len(rc.Actions) != 1 || rc.Actions[0].Diff != "--- /etc/a (before)\n+++ /etc/a\n@@ -1 +1 @@\n-old\n+new\n\\ No newline at end of file\n" {
-		t.Errorf("kept %v, %v: %+v", kept, err, rc.Actions)
-	}
-}
-
 // A score that failed says when it is tried again, later and later, and so does one that somebody else sets again and again;
 // one that is as it should be says nothing of the kind.
 func TestStatusTellsTheNextTry(t *testing.T) {
@@ -126,6 +92,71 @@ func TestStatusTellsTheNextTry(t *testing.T) {
 		b, _ := scoreOf(st, "m", "b")
 		if !a.NextTry.IsZero() || a.Outcome != interpret.Unchanged || b.Code != interpret.CodeContested || time.Until(b.NextTry) <= 0 {
 			t.Errorf("a: %s, %s; b: %s %s, %s", a.Outcome, a.NextTry, b.Outcome, b.Code, b.NextTry)
+		}
+	})
+}
+
+// Every status that an agent reports fits the schema of statuses: well, failed in every way, with
+// what is left over and with problems of its own (H61).
+func TestStatusesFitTheirSchema(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		log := quiet()
+		_, f, h, _ := r.running(func(c *agent.Config) { c.Log = log })
+		seen := map[interpret.Outcome]bool{}
+		check := func() {
+			t.Helper()
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			for n := 0; ; n++ {
+				select {
+				case st := <-f.reported:
+					b, err := score.Encode(st)
+					if err == nil {
+						err = schemas.Check("status", b)
+					}
+					if err != nil {
+						t.Errorf("%v\n%s", err, b)
+					}
+					for _, m := range st.Manifests {
+						for _, sc := range m.Scores {
+							seen[sc.Outcome] = true
+						}
+					}
+					continue
+				default:
+				}
+				if n == 0 {
+					t.Error("nothing was reported")
+				}
+				return
+			}
+		}
+		check() // no intent
+		all := func(content string) []score.Score {
+			return []score.Score{file("a", "/etc/a", content), service("s", "s.service", "a"), container("web", "web"), {ID: "host", Spec: score.Hostname{Name: "kiosk-7"}}}
+		}
+		offer(t, h, intent(1, manifest("m", all("1")...)))
+		check()
+		r.dev.Symlink("/etc/a", "/etc/link")
+		r.dev.RunByHand("theirs", "localhost/other:1")
+		r.dev.Unavailable(memory.Host, "no host name here")
+		r.dev.Fail(memory.OpWriteFile, "file:/etc/full", topology.Faultf(topology.CodeNoSpace, "no space left"))
+		offer(t, h, intent(2, manifest("m", append(all("2"), file("full", "/etc/full", "x"), file("after", "/etc/after", "x", "full"), container("theirs", "theirs"),
+			file("link", "/etc/link", "x"), score.Score{ID: "later", Spec: score.Opaque{Of: "hologram/v9", Raw: []byte(`{}`)}},
+			score.Score{ID: "odd", Spec: score.Opaque{Of: "file", Raw: []byte(`{"acl":1}`), Why: `unknown field "acl"`, Path: "/acl"}})...)))
+		check()
+		h.Refused(agent.CodeDuplicate, "there are two of me")
+		h.Control(agent.Control{Blocked: true})
+		r.dev.Put("/etc/a", "by hand")
+		check()
+		h.Control(agent.Control{})
+		offer(t, h, intent(3, manifest("m", file("full", "/etc/full", "x")))) // what is left over stays, for one score fails
+		check()
+		for _, o := range []interpret.Outcome{interpret.Unchanged, interpret.Changed, interpret.Drifted, interpret.Waiting, interpret.Conflict, interpret.Unsupported, interpret.Failed} {
+			if !seen[o] {
+				t.Errorf("no status had the outcome %s", o)
+			}
 		}
 	})
 }
