@@ -106,6 +106,8 @@ func TestLook(t *testing.T) { // H63, cases 50, 51, 138
 
 // fixed is a device whose units and containers are all alike.
 type fixed struct {
+	topology.ContainerReader // what no probe asks for
+
 	unit      topology.ServiceState
 	container topology.ContainerState
 }
@@ -114,7 +116,6 @@ func (f fixed) Service(context.Context, string) (topology.ServiceState, error) {
 func (f fixed) Container(context.Context, string) (topology.ContainerState, error) {
 	return f.container, nil
 }
-func (f fixed) Image(context.Context, string) (string, error) { return "", nil }
 
 // States on the way from one to another, which no device stays in.
 func TestLookBetweenStates(t *testing.T) { // H63, case 51
