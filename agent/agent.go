@@ -2,9 +2,6 @@ package agent
 
 import (
 	"context"
-	"math/rand/v2"
-	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -81,7 +78,7 @@ func New(c Config) *Agent {
 	one := func() chan struct{} { return make(chan struct{}, 1) }
 	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), mail: one(), survey: one(), progress: one()}
 	if a.Runner.Eyes != nil {
-		a.Runner.Health = health.New(*a.Runner.Eyes, a.unwell)
+		a.Runner.health = health.New(*a.Runner.Eyes, a.unwell)
 	}
 	a.fetcher = newFetcher(a.Runner, func() { signal(a.wake) })
 	a.Runner.progress = func() { signal(a.progress) }
@@ -113,8 +110,8 @@ func (a *Agent) Run(ctx context.Context) {
 	if a.Events != nil {
 		wg.Go(func() { a.watch(ctx) })
 	}
-	if a.Runner.Health != nil {
-		wg.Go(func() { a.Runner.Health.Run(ctx) })
+	if a.Runner.health != nil {
+		wg.Go(func() { a.Runner.health.Run(ctx) })
 	}
 	first := make(chan struct{})
 	if a.Link != nil {
@@ -140,111 +137,4 @@ func (a *Agent) Run(ctx context.Context) {
 		defer a.Supervisor.Stopping()
 	}
 	a.loop(ctx)
-}
-
-// How long events are gathered before a pass. At first only for as long as a program takes
-// to write a small file, so that it is not looked at half-way: a pass is over what events are
-// about alone, and gathers by itself what comes meanwhile. Events that lead to nothing make
-// it longer, so that noise costs little.
-const (
-	shortGap = 500 * time.Microsecond
-	longGap  = 30 * time.Second
-)
-
-// quietAfter is how long after a change the memory that it took is given back.
-const quietAfter = 10 * time.Second
-
-func (a *Agent) loop(ctx context.Context) {
-	relist := time.NewTimer(a.jitter())
-	defer relist.Stop()
-	retry := time.NewTimer(a.untilRetry())
-	defer retry.Stop()
-	var beat <-chan time.Time
-	if a.Supervisor != nil && a.Beat > 0 {
-		t := time.NewTicker(a.Beat)
-		defer t.Stop()
-		beat = t.C
-	}
-	quiet := time.NewTimer(quietAfter)
-	defer quiet.Stop()
-	surveyed := time.Now()
-	gap, gather, lastEvent := shortGap, (<-chan time.Time)(nil), time.Time{}
-	for {
-		events := false
-		var about []topology.Resource
-		select {
-		case <-ctx.Done():
-			return
-		case <-beat:
-			a.Supervisor.Alive()
-			continue
-		case <-quiet.C: // the device has little memory, and the next pass may be long away
-			debug.FreeOSMemory()
-			continue
-		case <-a.events:
-			if gather != nil {
-				continue
-			}
-			if time.Since(lastEvent) > 2*longGap {
-				gap = shortGap
-			}
-			lastEvent, gather = time.Now(), time.After(gap)
-			continue
-		case <-gather:
-			gather = nil
-			if about, events = a.takeDirty(); !events {
-				continue // the pass before had them
-			}
-		case <-a.wake:
-		case <-relist.C:
-		case <-retry.C:
-			about = a.dueResources()
-		}
-		changed := a.pass(ctx, about)
-		switch {
-		case changed:
-			gap = shortGap
-			quiet.Reset(quietAfter)
-		case events && !a.echo(about):
-			gap = min(2*gap, longGap)
-		}
-		if len(about) == 0 {
-			if time.Since(surveyed) >= surveyEvery {
-				surveyed = time.Now()
-				signal(a.survey)
-			}
-			relist.Reset(a.jitter())
-		}
-		retry.Reset(a.untilRetry())
-	}
-}
-
-func (a *Agent) jitter() time.Duration {
-	return a.Relist - a.Relist/5 + rand.N(2*a.Relist/5+1)
-}
-
-// untilRetry is when the first failed score may be tried again.
-func (a *Agent) untilRetry() time.Duration {
-	at := a.Runner.pace.next()
-	if at.IsZero() {
-		return 24 * time.Hour
-	}
-	return max(time.Until(at), shortGap)
-}
-
-// dueResources are what the scores are about that are to be tried or looked at again now.
-func (a *Agent) dueResources() (about []topology.Resource) {
-	a.mu.Lock()
-	pl := a.played
-	a.mu.Unlock()
-	due, all := a.Runner.pace.due()
-	if pl == nil || all {
-		return nil
-	}
-	for _, it := range pl.items() {
-		if slices.Contains(due, it.mark()) && len(it.claims) > 0 {
-			about = append(about, topology.Resource(it.claims[0]))
-		}
-	}
-	return about
 }

@@ -39,23 +39,23 @@ func (a *Agent) unwell(mark topology.Mark) {
 
 // hangs reports whether a score is to be restarted because its liveness fails.
 func (r *Runner) hangs(it *item) bool {
-	return r.Health != nil && it.score.Health != nil && slices.Contains(r.Health.Due(time.Now()), it.mark())
+	return r.health != nil && it.score.Health != nil && slices.Contains(r.health.Due(time.Now()), it.mark())
 }
 
 // wellness adds to what came of a score what its probes say. What was changed begins anew:
 // nothing is known of it until it was looked at.
 func (p *pass) wellness(ctx context.Context, it *item, st *interpret.ScoreStatus) {
-	if p.dry || p.Health == nil || it.score.Health == nil || !st.Outcome.Converged() {
+	if p.dry || p.health == nil || it.score.Health == nil || !st.Outcome.Converged() {
 		return
 	}
 	if st.Outcome == interpret.Changed {
 		if st.Cause == interpret.CauseLiveness {
-			p.Health.Restarted(it.mark())
+			p.health.Restarted(it.mark())
 		} else {
-			p.Health.Reset(it.mark())
+			p.health.Reset(it.mark())
 		}
 	}
-	s, watched := p.Health.State(it.mark())
+	s, watched := p.health.State(it.mark())
 	if p.await {
 		s, watched = p.settledHealth(ctx, it)
 	}
@@ -79,7 +79,7 @@ func (p *pass) settledHealth(ctx context.Context, it *item) (health.State, bool)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		s, ok := p.Health.State(it.mark())
+		s, ok := p.health.State(it.mark())
 		if !ok || s.Healthy() || s.Readiness == health.Unhealthy || !s.Alive() {
 			return s, ok
 		}
@@ -109,10 +109,10 @@ func (r *Runner) watching(ctx context.Context, pl *plan, f func(ctx context.Cont
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})
 	go func() { defer close(over); w.Run(ctx) }()
-	was := r.Health
-	r.Health = w
+	was := r.health
+	r.health = w
 	f(ctx)
-	r.Health = was
+	r.health = was
 	cancel()
 	<-over
 }

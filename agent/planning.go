@@ -1,9 +1,7 @@
 package agent
 
 import (
-	"context"
 	"slices"
-	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -62,58 +60,4 @@ func shortPlan(p interpret.Plan) interpret.Plan {
 		p.Actions = slices.Clone(p.Actions[:maxPlanned])
 	}
 	return p
-}
-
-// Plan computes what a pass over in would do, and what of it is allowed. It observes and
-// compares, and changes nothing, on the device as in the books.
-func (r *Runner) Plan(ctx context.Context, in Intent) (interpret.Plan, error) {
-	p := &pass{Runner: r, plan: r.prepared(in), dry: true}
-	if _, err := p.run(ctx); err != nil {
-		return interpret.Plan{}, err
-	}
-	return p.planned()
-}
-
-// Observe compares the device with in, and changes nothing: a score that is not true is
-// Drifted, with the changes that it would take.
-func (r *Runner) Observe(ctx context.Context, in Intent) (interpret.DeviceStatus, error) {
-	return (&pass{Runner: r, plan: r.prepared(in), dry: true}).run(ctx)
-}
-
-// Apply plays in once, as far as its policies let a device act by itself, and returns the
-// status of the device. The error is about the books only.
-func (r *Runner) Apply(ctx context.Context, in Intent) (interpret.DeviceStatus, error) {
-	return r.once(ctx, &pass{Runner: r, plan: r.prepared(in), await: true})
-}
-
-// Confirm is Apply with the consent of a person to all changes but destruction: whoever
-// stands before the device and sees what is done. What was done is kept as a receipt under
-// name, which is used once.
-func (r *Runner) Confirm(ctx context.Context, in Intent, name string) (interpret.DeviceStatus, error) {
-	p := &pass{Runner: r, plan: r.prepared(in), await: true, consent: &consent{name: name, all: true}}
-	st, err := r.once(ctx, p)
-	if err != nil {
-		return st, err
-	}
-	actions, failed := p.receiptActions()
-	return st, r.keepByHand(name, interpret.VerbInstall, actions, failed, p.begun)
-}
-
-// keepByHand keeps the receipt of what a person before the device did.
-func (r *Runner) keepByHand(name string, verb interpret.Verb, actions []interpret.ReceiptAction, failed bool, began time.Time) error {
-	if len(actions) == 0 {
-		return nil
-	}
-	result := interpret.ResultDone
-	if failed {
-		result = interpret.ResultFailed
-	}
-	return r.saveReceipt(shorten(interpret.Receipt{
-		APIVersion: apiVersion, Kind: interpret.ReceiptKind, ID: name, Verb: verb, Actor: "a person at the device", Result: result, Actions: actions, Started: began, Finished: now(),
-	}))
-}
-
-func (r *Runner) once(ctx context.Context, p *pass) (st interpret.DeviceStatus, err error) {
-	r.watching(ctx, p.plan, func(ctx context.Context) { st, err = p.run(ctx) })
-	return st, err
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/continuo-fleet/continuo/agent/health"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
-	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
 
-// A Runner plays intents on one device. It keeps nothing that is not in the store,
-// except how often what failed, and what each score was before.
+// A Runner plays intents on one device, one after the other. Beside the store it keeps only what
+// a restart may forget: how often what failed or was changed, what each score was before, and
+// what its probes saw.
 type Runner struct {
 	Table *interpret.Table
 	Store *store.Store
@@ -27,14 +27,13 @@ type Runner struct {
 	Ceiling authority.Ceiling
 	// Eyes are what the probes of scores look through; nil: what scores say of health is not looked at.
 	Eyes *health.Eyes
-	// Health watches the scores that are played; an Agent sets it.
-	Health *health.Watch
 	// Parallel is how many scores are played at once; 0 means 4.
 	Parallel int
 	// Uncertain is set if books were lost: nothing is collected until a pass has found
 	// every score true, and so has seen the marks on everything.
 	Uncertain bool
 
+	health   *health.Watch // of the scores that are played; nil: nobody watches them
 	pace     pace
 	groups   groups
 	backedUp atomic.Bool // since old backups were removed last
@@ -43,130 +42,58 @@ type Runner struct {
 	progress func() // called when something of a pass is over; may be nil
 }
 
-// A pass is one run of a plan.
-type pass struct {
-	*Runner
-	plan    *plan
-	blocked bool
-	dry     bool
-	await   bool          // wait for the verdict of probes: nobody comes back to look
-	halt    chan struct{} // closed: finish what has begun, begin nothing more; may be nil
-
-	fetcher    *fetcher // fetches in the background; nil: the pass does it first
-	superseded bool     // what a newer intent needs is being fetched
-
-	only []*item                // play these alone: the others are as they were; nil: all
-	last interpret.DeviceStatus // what the pass before said, and a pass over a part says of the rest
-
-	played   []*item         // those of the pass
-	braked   map[string]bool // manifests that decommission more than a device removes by itself
-	begun    time.Time
-	changed  bool
-	consent  *consent                  // what a person allowed for this pass; may be nil
-	removals []interpret.PlannedAction // what was asked about what is no longer named
-	removed  []interpret.Orphan        // what was collected
-	kept     map[score.Resource]string // copies of what was edited by hand, of that
-	givenUp  []interpret.Orphan        // what was given up, and stays
-	problems []string                  // what else went wrong
-}
-
-// run plays every score of the plan once and collects what is no longer wanted. The
-// error is about the books only.
-func (p *pass) run(ctx context.Context) (interpret.DeviceStatus, error) {
-	p.begun = now()
-	items := p.items()
-	p.braked = p.brakes()
-	if !p.dry && !p.blocked {
-		p.prefetch(ctx, items)
-	}
-	err := p.playAll(ctx, items)
-	st := p.status()
-	switch {
-	case p.only != nil:
-		st.Orphans = p.last.Orphans
-	case err == nil:
-		st.Orphans, err = p.collect(ctx, st)
-	}
-	if err == nil && !p.dry && !p.blocked && p.only == nil {
-		err = p.keepPolicies()
-	}
-	st.FoldDevice()
-	st.Started, st.Finished = p.begun, now()
-	return st, err
-}
-
-// items are those of the plan, ready for the pass.
-func (p *pass) items() []*item {
-	items := p.only
-	if items == nil {
-		items = p.plan.items()
-	}
-	p.played = items
-	var of *plannedManifest // whose policy shared is: one for all its scores
-	var shared score.Policy
-	for _, it := range items {
-		it.done, it.status, it.effort, it.unfetched = make(chan struct{}), interpret.ScoreStatus{}, looked, false
-		if of != it.manifest {
-			of, shared = it.manifest, authority.Effective(p.Ceiling.Policy, it.manifest.policy, nil)
-		}
-		it.policy, it.action, it.text = shared, interpret.PlannedAction{}, nil
-		if it.score.Policy != nil {
-			it.policy = authority.Effective(p.Ceiling.Policy, it.manifest.policy, it.score.Policy)
-		}
-	}
-	return items
-}
-
 func (r *Runner) parallel() int { return cmp.Or(r.Parallel, 4) }
 
-// each calls f for every item, in their order, from as many goroutines as the runner
-// may use. An item that waits for another is always behind it.
-func (p *pass) each(items []*item, f func(*item)) {
-	var taken atomic.Int64
-	var wg sync.WaitGroup
-	for range min(p.parallel(), len(items)) {
-		wg.Go(func() {
-			for i := taken.Add(1); i <= int64(len(items)); i = taken.Add(1) {
-				f(items[i-1])
-				p.progressed()
-			}
-		})
+// Plan computes what a pass over in would do, and what of it is allowed. It observes and
+// compares, and changes nothing, on the device as in the books.
+func (r *Runner) Plan(ctx context.Context, in Intent) (interpret.Plan, error) {
+	p := &pass{Runner: r, plan: r.prepared(in), dry: true}
+	if _, err := p.run(ctx); err != nil {
+		return interpret.Plan{}, err
 	}
-	wg.Wait()
+	return p.planned()
 }
 
-// gate is the door in front of it.
-func (p *pass) gate(it *item) *gate {
-	return &gate{pass: p, it: it}
+// Observe compares the device with in, and changes nothing: a score that is not true is
+// Drifted, with the changes that it would take.
+func (r *Runner) Observe(ctx context.Context, in Intent) (interpret.DeviceStatus, error) {
+	return (&pass{Runner: r, plan: r.prepared(in), dry: true}).run(ctx)
 }
 
-func (p *pass) playAll(ctx context.Context, items []*item) error {
-	var first error
-	var mu sync.Mutex
-	p.each(items, func(it *item) {
-		defer close(it.done)
-		if err := p.play(ctx, it); err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			if first == nil {
-				first = err
-			}
-		}
-	})
-	return first
+// Apply plays in once, as far as its policies let a device act by itself, and returns the
+// status of the device. The error is about the books only.
+func (r *Runner) Apply(ctx context.Context, in Intent) (interpret.DeviceStatus, error) {
+	return r.once(ctx, &pass{Runner: r, plan: r.prepared(in), await: true})
 }
 
-func (p *pass) progressed() {
-	if p.progress != nil {
-		p.progress()
+// Confirm is Apply with the consent of a person to all changes but destruction: whoever
+// stands before the device and sees what is done. What was done is kept as a receipt under
+// name, which is used once.
+func (r *Runner) Confirm(ctx context.Context, in Intent, name string) (interpret.DeviceStatus, error) {
+	p := &pass{Runner: r, plan: r.prepared(in), await: true, consent: &consent{name: name, all: true}}
+	st, err := r.once(ctx, p)
+	if err != nil {
+		return st, err
 	}
+	actions, failed := p.receiptActions()
+	return st, r.keepByHand(name, interpret.VerbInstall, actions, failed, p.begun)
 }
 
-func (p *pass) halted() bool {
-	select {
-	case <-p.halt:
-		return true
-	default:
-		return false
+// keepByHand keeps the receipt of what a person before the device did.
+func (r *Runner) keepByHand(name string, verb interpret.Verb, actions []interpret.ReceiptAction, failed bool, began time.Time) error {
+	if len(actions) == 0 {
+		return nil
 	}
+	result := interpret.ResultDone
+	if failed {
+		result = interpret.ResultFailed
+	}
+	return r.saveReceipt(shorten(interpret.Receipt{
+		APIVersion: apiVersion, Kind: interpret.ReceiptKind, ID: name, Verb: verb, Actor: "a person at the device", Result: result, Actions: actions, Started: began, Finished: now(),
+	}))
+}
+
+func (r *Runner) once(ctx context.Context, p *pass) (st interpret.DeviceStatus, err error) {
+	r.watching(ctx, p.plan, func(ctx context.Context) { st, err = p.run(ctx) })
+	return st, err
 }
