@@ -76,6 +76,9 @@ func checkPolicy(r *score.Report, p score.Policy) {
 	if p.Deadline != 0 {
 		r.At("deadline").Errorf("a ceiling has no deadline: a manifest says how long its generation may take")
 	}
+	if p.MinReady != 0 {
+		r.At("minReady").Errorf("a ceiling has no minReady: a manifest says how long its generation has to be ready")
+	}
 	if b := p.Brake; b != nil {
 		if b.MaxRemovals != nil && *b.MaxRemovals < 0 {
 			r.At("brake", "maxRemovals").Errorf("maxRemovals %d must be 0 or more", *b.MaxRemovals)

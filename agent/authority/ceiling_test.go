@@ -154,6 +154,7 @@ func TestCeilingCheck(t *testing.T) {
 		{"onDestroy", Ceiling{Policy: &score.Policy{OnDestroy: "yes"}}, `/policy/onDestroy: unknown onDestroy "yes": it is one of signature, never`},
 		{"a ceiling only holds", Ceiling{Policy: &score.Policy{OnFailure: score.FailureRollBack}}, `/policy/onFailure: unknown onFailure "rollBack": it is one of hold`},
 		{"deadline", Ceiling{Policy: &score.Policy{Deadline: 1}}, "/policy/deadline: a ceiling has no deadline"},
+		{"minReady", Ceiling{Policy: &score.Policy{MinReady: 1}}, "/policy/minReady: a ceiling has no minReady"},
 		{"removals", Ceiling{Policy: &score.Policy{Brake: &score.Brake{MaxRemovals: new(-1)}}}, "/policy/brake/maxRemovals: maxRemovals -1 must be 0 or more"},
 		{"fraction", Ceiling{Policy: &score.Policy{Brake: &score.Brake{MaxFraction: new(1.5)}}}, "/policy/brake/maxFraction: maxFraction 1.5 must be from 0 to 1"},
 		{"cron", Ceiling{Policy: &score.Policy{Window: &score.Window{Cron: "@daily", Duration: score.Duration(time.Hour)}}}, `/policy/window/cron: cron "@daily" never comes`},

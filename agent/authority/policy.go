@@ -12,17 +12,15 @@ import (
 // ceiling or score policy that is nil, and a field that has neither a word nor a preset,
 // restricts nothing.
 //
-// Two fields have no order. Of onFailure and deadline the nearest counts, that of the
-// score before that of the manifest; but a device whose ceiling gives an onFailure, or
-// the preset reviewed, holds: nobody makes it roll back by itself from outside.
+// onFailure has no order: the nearest counts, that of the score before that of the
+// manifest; but a device whose ceiling gives one, or the preset reviewed, holds: nobody
+// makes it roll back by itself from outside. Deadline and minReady are the manifest's: they
+// are about its whole generation.
 //
 // Window is the nearest one, for people to read. All of them count: see Windows.
 func Effective(ceiling *score.Policy, manifest score.Policy, of *score.Policy) score.Policy {
 	p := manifest.Filled()
 	p.OnFailure = cmp.Or(failure(of), failure(&manifest), score.FailureHold)
-	if of != nil {
-		p.Deadline = cmp.Or(of.Deadline, p.Deadline)
-	}
 	if failure(ceiling) != "" {
 		p.OnFailure = score.FailureHold
 	}
