@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -34,6 +35,9 @@ func TestAdoptAndRelease(t *testing.T) {
 		back := f.ask(t, h, interpret.Operation{Verb: interpret.VerbRestore, Backup: got.Actions[0].Backup})
 		if back.Result != interpret.ResultDone {
 			t.Fatalf("%+v", back)
+		}
+		if a := back.Actions[0]; a.Manifest != "m" || a.Score != "motd" || a.Kind != "file" || !slices.Equal(a.Resources, []score.Resource{"file:/etc/motd"}) {
+			t.Errorf("the receipt says %+v", a)
 		}
 		later(time.Hour)
 		r.content("/etc/motd", "ours") // it is drift, and the policy corrects it

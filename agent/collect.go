@@ -62,7 +62,6 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 		}
 		defer func() { p.Uncertain = false }() // the next pass may collect
 	}
-	p.kept = map[score.Resource]string{}
 	owned, removals := p.removable(main)
 	unsettled := p.unsettled()
 	var left []interpret.Orphan
@@ -185,6 +184,10 @@ func (p *pass) removeOne(ctx context.Context, o orphan, brake bool, behind strin
 		return false, err
 	}
 	out.Code, out.Message = st.Code, st.Message
+	did := interpret.ReceiptAction{
+		Manifest: o.Manifest, Score: o.score.ID, Kind: score.Kind(o.Kind), Action: interpret.ActionRemove, Outcome: interpret.Changed,
+		Cause: interpret.CauseAbsent, Authority: g.action.Authority, Resources: []score.Resource{out.Resource}, Backup: g.kept,
+	}
 	switch {
 	case p.dry || !st.Outcome.Converged():
 		return false, nil
@@ -192,9 +195,10 @@ func (p *pass) removeOne(ctx context.Context, o orphan, brake bool, behind strin
 		out.Code, out.Message = CodeRestore, g.unrestored
 		return false, nil
 	case st.Outcome == interpret.Unchanged:
-		p.givenUp = append(p.givenUp, *out)
+		did.Action, did.Outcome, did.Code, did.Message = interpret.ActionNone, interpret.Unchanged, st.Code, st.Message
+		p.gone = append(p.gone, did)
 	default:
-		p.removed = append(p.removed, *out)
+		p.gone = append(p.gone, did)
 	}
 	return true, nil
 }

@@ -198,5 +198,8 @@ func TestGuardedReportsWhatIsLeft(t *testing.T) {
 		if _, there := r.dev.Read("/etc/b"); there || done.Result != interpret.ResultDone {
 			t.Errorf("approved, and there is %v: %+v", there, done)
 		}
+		if a := done.Actions[0]; a.Kind != "file" || a.Cause != interpret.CauseAbsent || a.Authority != "signed:"+done.ID {
+			t.Errorf("the receipt says %+v", a)
+		}
 	})
 }

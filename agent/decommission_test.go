@@ -123,6 +123,9 @@ func TestDecommissionWaits(t *testing.T) {
 		// Who confirms the plan has not signed for it.
 		f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: plan.ID})
 		r.content("/etc/b", "1")
+		if s := lines.String(); !strings.Contains(s, "operation over") || strings.Contains(s, "code= ") || strings.Contains(s, "reason=") {
+			t.Errorf("logged, with what is empty:\n%s", s)
+		}
 		x := plan.Actions[0]
 		approve := interpret.Operation{ID: "one", Verb: interpret.VerbApprove, Plan: plan.ID,
 			Approvals: []interpret.Approval{{Manifest: "m", Score: "b", Action: x.Action, Resources: x.Resources, SpecDigest: x.SpecDigest}}}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -42,10 +43,11 @@ const (
 func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.Verdict {
 	p := g.planned(a)
 	p.Provenance = prov
+	closed, opens := g.closed(g.it.manifest.policy, g.it.score.Policy)
 	q := authority.Question{
 		Policy: g.it.policy, Cause: a.Cause, Effect: a.Effect, Provenance: prov, Replaces: replaces(a),
 		Blocked: g.blocked, Uncertain: g.Uncertain, Brake: a.Cause == interpret.CauseExplicit && g.braked[g.it.manifest.name],
-		Closed: g.closed(g.it.manifest.policy, g.it.score.Policy),
+		Closed: closed,
 	}
 	var changed bool
 	q.Given, q.Name, changed = g.consent.given(p)
@@ -56,7 +58,7 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 	if e, owned := g.primary(); owned && q.Given == authority.None && e.SpecDigest == g.it.digest && g.begunAs(e.Resource, verb) {
 		q.Given, q.Name = authority.Begun, first(e.Authority)
 	}
-	d := authority.Decide(q)
+	d := opening(authority.Decide(q), opens)
 	v := interpret.Verdict{Authority: d.Authority, Code: d.Code, Message: d.Reason}
 	switch {
 	case g.it.engine().Noop:
@@ -200,8 +202,11 @@ func (g *gate) provenance(a interpret.Action, e store.Entry, owned bool) (interp
 	return interpret.Foreign, nil
 }
 
-func (g *gate) Done(_ context.Context, a interpret.Action, st interpret.ScoreStatus) error {
+func (g *gate) Done(ctx context.Context, a interpret.Action, st interpret.ScoreStatus) error {
 	g.it.text = diffOf(a.Text, g.it.claims)
+	if st.Outcome == interpret.Failed && errors.Is(ctx.Err(), context.Canceled) && !madeNothing(a, st) {
+		return nil // the agent was told to stop: what was begun stays so, and the next start may finish it
+	}
 	var results []store.Result
 	for i, c := range g.it.claims {
 		if !g.Store.IsOpen(string(c)) {

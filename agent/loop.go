@@ -189,11 +189,8 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	if p.only != nil && p.cleared(st.Orphans) {
 		signal(a.wake) // only a full pass collects
 	}
-	if p.changed = a.log(st, p.removed); p.changed {
+	if p.changed = a.log(st, p.gone); p.changed {
 		a.ours = p.touched()
-	}
-	for _, o := range p.givenUp {
-		a.orphan(o).WithField("cause", interpret.CauseAbsent).Info("given up: it stays as it is")
 	}
 	for _, problem := range p.problems {
 		a.problem(CodeRestore, problem)

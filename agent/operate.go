@@ -168,7 +168,7 @@ func matches(p interpret.Plan, ap interpret.Approval) (interpret.Code, string) {
 }
 
 func (a *Agent) restoreBackup(ctx context.Context, o order) interpret.Receipt {
-	st, err := a.Runner.restore(ctx, o.op.Backup, authority.Plan, o.op.ID)
+	st, path, err := a.Runner.restore(ctx, o.op.Backup, authority.Plan, o.op.ID)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, store.ErrDamaged):
 		return o.receipt(a, interpret.ResultRefused, CodeNoBackup, err.Error())
@@ -179,6 +179,6 @@ func (a *Agent) restoreBackup(ctx context.Context, o order) interpret.Receipt {
 	if !st.Outcome.Converged() {
 		r = o.receipt(a, interpret.ResultFailed, st.Code, st.Message)
 	}
-	r.Actions = []interpret.ReceiptAction{restored(st)}
+	r.Actions = []interpret.ReceiptAction{a.Runner.restored(path, st)}
 	return r
 }

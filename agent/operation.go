@@ -107,7 +107,7 @@ func (a *Agent) Operation(op interpret.Operation, digest string) error {
 		a.send(r)
 		return nil
 	}
-	a.Log.WithFields(logrus.Fields{"operation": op.ID, "verb": op.Verb, "actor": op.Actor, "reason": op.Reason}).Info("operation accepted")
+	a.Log.WithFields(said(logrus.Fields{"operation": op.ID, "verb": op.Verb, "actor": op.Actor, "reason": op.Reason})).Info("operation accepted")
 	a.mu.Lock()
 	a.orders = append(a.orders, o)
 	a.mu.Unlock()
@@ -202,7 +202,7 @@ func (a *Agent) operate(ctx context.Context) (some bool) {
 		if ctx.Err() != nil {
 			return some // it is interrupted, and the next start says so
 		}
-		log := a.Log.WithFields(logrus.Fields{"operation": r.ID, "verb": r.Verb, "result": r.Result, "code": r.Code, "actions": len(r.Actions)})
+		log := a.Log.WithFields(said(logrus.Fields{"operation": r.ID, "verb": r.Verb, "result": r.Result, "code": r.Code, "actions": len(r.Actions)}))
 		if r.Result == interpret.ResultDone {
 			log.Info("operation over")
 		} else { // what only waits for a person is done, and no failure

@@ -32,9 +32,7 @@ type pass struct {
 	changed  bool
 	consent  *consent                  // what a person allowed for this pass; may be nil
 	removals []interpret.PlannedAction // what was asked about what is no longer named
-	removed  []interpret.Orphan        // what was collected
-	kept     map[score.Resource]string // copies of what was edited by hand, of that
-	givenUp  []interpret.Orphan        // what was given up, and stays
+	gone     []interpret.ReceiptAction // what was collected, or given up, of that
 	problems []string                  // what else went wrong
 }
 

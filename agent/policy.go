@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent/authority"
+	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 )
 
@@ -48,11 +49,25 @@ func (p *pass) keepPolicies() error {
 	return p.Store.SetNotes(notes)
 }
 
-// closed reports whether one of the windows that changes wait for is not open now.
-func (r *Runner) closed(manifest score.Policy, of *score.Policy) bool {
+// closed reports whether one of the windows that changes wait for is not open now, and when all
+// of them will be; a zero time: never.
+func (r *Runner) closed(manifest score.Policy, of *score.Policy) (closed bool, opens time.Time) {
 	open, changes := authority.AllOpen(authority.Windows(r.Ceiling.Policy, manifest, of), time.Now())
-	if !open {
-		r.pace.reopens(changes)
+	if open {
+		return false, time.Time{}
 	}
-	return !open
+	r.pace.reopens(changes)
+	return true, changes
+}
+
+// opening says of what waits for a window when that opens.
+func opening(d authority.Answer, opens time.Time) authority.Answer {
+	switch {
+	case d.Code != interpret.CodeWindow:
+	case opens.IsZero():
+		d.Reason += ", which never opens"
+	default:
+		d.Reason += ", which opens at " + opens.Format(time.RFC3339)
+	}
+	return d
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
 )
 
 // publish makes st the status of the device and wakes the delivery, if st says
@@ -137,7 +140,7 @@ func (a *Agent) deliver(ctx context.Context) {
 
 // log writes one line for every change, and for every score whose outcome is news. It
 // tells whether the pass changed anything.
-func (a *Agent) log(st interpret.DeviceStatus, removed []interpret.Orphan) (changed bool) {
+func (a *Agent) log(st interpret.DeviceStatus, gone []interpret.ReceiptAction) (changed bool) {
 	last := a.last
 	a.last = st
 	for _, m := range st.Manifests {
@@ -155,15 +158,19 @@ func (a *Agent) log(st interpret.DeviceStatus, removed []interpret.Orphan) (chan
 			}
 		}
 	}
-	for _, o := range removed {
-		a.orphan(o).WithField("cause", interpret.CauseAbsent).Info("removed")
+	for _, g := range gone {
+		text := "given up: it stays as it is"
+		if g.Action == interpret.ActionRemove {
+			text, changed = "removed", true
+		}
+		a.leftOver(g.Resources[0], g.Manifest, g.Score).WithFields(said(logrus.Fields{"cause": g.Cause, "authority": g.Authority})).Info(text)
 	}
 	for _, o := range st.Orphans {
 		if !slices.Contains(last.Orphans, o) {
-			a.orphan(o).WithField("code", o.Code).Warn("no longer wanted, and left: " + o.Message)
+			a.leftOver(o.Resource, o.Manifest, o.Score).WithField("code", o.Code).Warn("no longer wanted, and left: " + o.Message)
 		}
 	}
-	return changed || len(removed) > 0
+	return changed
 }
 
 func (a *Agent) logScore(m interpret.ManifestStatus, s interpret.ScoreStatus) {
@@ -185,6 +192,12 @@ func (a *Agent) logScore(m interpret.ManifestStatus, s interpret.ScoreStatus) {
 	}
 }
 
-func (a *Agent) orphan(o interpret.Orphan) *logrus.Entry {
-	return a.Log.WithFields(logrus.Fields{"resource": o.Resource, "manifest": o.Manifest, "score": o.Score})
+func (a *Agent) leftOver(r score.Resource, manifest string, id score.ID) *logrus.Entry {
+	return a.Log.WithFields(logrus.Fields{"resource": r, "manifest": manifest, "score": id})
+}
+
+// said leaves out what is empty.
+func said(f logrus.Fields) logrus.Fields {
+	maps.DeleteFunc(f, func(_ string, v any) bool { return fmt.Sprint(v) == "" })
+	return f
 }

@@ -17,17 +17,18 @@ import (
 // as a backup. An error is about the books or the backup.
 func (r *Runner) Restore(ctx context.Context, backup, name string) (interpret.ScoreStatus, error) {
 	began := now()
-	st, err := r.restore(ctx, backup, authority.Plan, name)
+	st, path, err := r.restore(ctx, backup, authority.Plan, name)
 	if err != nil || st.Outcome == interpret.Unchanged {
 		return st, err
 	}
-	return st, r.keepByHand(name, interpret.VerbRestore, []interpret.ReceiptAction{restored(st)}, !st.Outcome.Converged(), began)
+	return st, r.keepByHand(name, interpret.VerbRestore, []interpret.ReceiptAction{r.restored(path, st)}, !st.Outcome.Converged(), began)
 }
 
-// restored is a backup that was put back, as receipts tell it.
-func restored(st interpret.ScoreStatus) interpret.ReceiptAction {
-	return interpret.ReceiptAction{Score: st.ID, Kind: st.Kind, Outcome: st.Outcome, Code: st.Code, Message: st.Message,
-		Authority: st.Authority, Changes: st.Changes, Backup: st.Backup}
+// restored is a file that was made again from a backup, as receipts tell it, with who owns it.
+func (r *Runner) restored(path string, st interpret.ScoreStatus) interpret.ReceiptAction {
+	e, _ := r.Store.Owner("file:" + path)
+	return interpret.ReceiptAction{Manifest: e.Manifest, Score: score.ID(e.Score), Kind: score.File{}.Kind(), Outcome: st.Outcome, Code: st.Code, Message: st.Message,
+		Authority: st.Authority, Resources: []score.Resource{score.Resource("file:" + path)}, Changes: st.Changes, Backup: st.Backup}
 }
 
 // PreviewRestore compares a file with a backup, and changes nothing.
@@ -44,15 +45,16 @@ func (r *Runner) PreviewRestore(ctx context.Context, backup string) (interpret.S
 
 // restore makes a file as a backup has it. What is there is kept first. An error is about the
 // books or the backup.
-func (r *Runner) restore(ctx context.Context, backup string, given authority.Given, name string) (interpret.ScoreStatus, error) {
+func (r *Runner) restore(ctx context.Context, backup string, given authority.Given, name string) (st interpret.ScoreStatus, path string, err error) {
 	w, path, err := r.wishOf(backup)
 	if err != nil {
-		return interpret.ScoreStatus{}, err
+		return st, "", err
 	}
 	if code, why, refused := r.Ceiling.Refuses(w.Score); refused {
-		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: code, Message: why}, nil
+		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: code, Message: why}, path, nil
 	}
-	return r.Table.Play(ctx, w, restoring{r, path, given, name})
+	st, err = r.Table.Play(ctx, w, restoring{r, path, given, name})
+	return st, path, err
 }
 
 // wishOf is what a backup says of a file.

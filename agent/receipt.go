@@ -33,19 +33,7 @@ func (p *pass) receiptActions() (out []interpret.ReceiptAction, failed bool) {
 		failed = failed || !st.Outcome.Converged()
 		out = append(out, a)
 	}
-	for _, o := range p.removed {
-		out = append(out, interpret.ReceiptAction{
-			Manifest: o.Manifest, Score: o.Score, Action: interpret.ActionRemove, Outcome: interpret.Changed,
-			Cause: interpret.CauseAbsent, Resources: []score.Resource{o.Resource}, Backup: p.kept[o.Resource],
-		})
-	}
-	for _, o := range p.givenUp {
-		out = append(out, interpret.ReceiptAction{
-			Manifest: o.Manifest, Score: o.Score, Action: interpret.ActionNone, Outcome: interpret.Unchanged, Code: o.Code, Message: o.Message,
-			Cause: interpret.CauseAbsent, Resources: []score.Resource{o.Resource},
-		})
-	}
-	return out, failed
+	return append(out, p.gone...), failed
 }
 
 // passReceipt is the record of a pass that changed something, or tried to.

@@ -25,6 +25,7 @@ type removal struct {
 	partial bool
 	behind  string   // what has to come before it; empty: nothing
 	going   []string // resources that go with it
+	kept    string   // copy of what was edited by hand
 	action  interpret.PlannedAction
 
 	unrestored string // why what was there before is not there again, if it may be later
@@ -50,15 +51,16 @@ func (r *removal) Admit(ctx context.Context, a interpret.Action) (interpret.Verd
 		Manifest: o.Manifest, Generation: o.Generation, Score: o.score.ID, Kind: score.Kind(o.Kind), Action: interpret.ActionRemove,
 		Cause: a.Cause, Effect: effect, Provenance: prov, Resources: o.score.Spec.Claims(), SpecDigest: o.SpecDigest,
 	}
+	closed, opens := r.closed(o.wide, o.score.Policy)
 	q := authority.Question{
 		Policy: o.policy, Cause: a.Cause, Effect: effect, Provenance: prov,
-		Uncertain: r.Uncertain, Blocked: r.blocked, Partial: r.partial, Brake: r.brake, Closed: r.closed(o.wide, o.score.Policy),
+		Uncertain: r.Uncertain, Blocked: r.blocked, Partial: r.partial, Brake: r.brake, Closed: closed,
 	}
 	q.Given, q.Name, _ = r.consent.given(p)
 	if q.Given == authority.None && r.begunAs(o.Resource, verbRemove) {
 		q.Given, q.Name = authority.Begun, first(o.Authority)
 	}
-	d := r.last(authority.Decide(q), q)
+	d := opening(r.last(authority.Decide(q), q), opens)
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, d.Code, d.Reason
 	r.action = p
 	v := interpret.Verdict{Outcome: outcomeOf(d), Code: p.Code, Message: d.Reason, Authority: d.Authority}
@@ -77,9 +79,7 @@ func (r *removal) Admit(ctx context.Context, a interpret.Action) (interpret.Verd
 	if refusal != nil {
 		return *refusal, nil
 	}
-	if v.Backup = kept; kept != "" {
-		r.kept[score.Resource(o.Resource)] = kept
-	}
+	v.Backup, r.kept = kept, kept
 	var actions []store.Action
 	for _, e := range r.entries() {
 		e.Authority = d.Authority
@@ -149,7 +149,7 @@ func (r *Runner) ended(going []string, gone bool) error {
 // putBack makes a file again as the backup of o has it. It tells what is in the way and may not be
 // later; what will always be is a problem for a person, and the backup is kept.
 func (p *pass) putBack(ctx context.Context, o orphan) (later string) {
-	st, err := p.restore(ctx, o.Backup, authority.None, "")
+	st, _, err := p.restore(ctx, o.Backup, authority.None, "")
 	switch {
 	case err == nil && st.Outcome.Converged():
 	case err == nil && st.Outcome == interpret.Failed:

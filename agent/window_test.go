@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,11 @@ func TestWindow(t *testing.T) {
 		pol := score.Policy{Preset: score.Converge, Window: &score.Window{Cron: "0 2 * * *", Duration: score.Duration(2 * time.Hour)}}
 		offer(t, h, intent(1, under(pol, manifest("m", file("a", "/etc/a", "1")))))
 		later(time.Hour)
-		r.want(f.last(), "m/a=pending/pending_window")
+		st := f.last()
+		r.want(st, "m/a=pending/pending_window")
+		if s := st.Manifests[0].Scores[0]; !strings.HasSuffix(s.Message, ", which opens at 2000-01-01T02:00:00Z") {
+			t.Errorf("it says %q", s.Message)
+		}
 		later(time.Hour + time.Second)
 		r.content("/etc/a", "1")
 		later(3 * time.Hour)

@@ -481,7 +481,7 @@ func TestAnswers(t *testing.T) {
 		{func(q *Question) { q.Cause, q.Effect, q.Uncertain = interpret.CauseAbsent, interpret.Remove, true }, "report not_owned: books were lost, and until they are made again nothing is removed because it is absent"},
 		{func(q *Question) {
 			q.Cause, q.Effect, q.Provenance = interpret.CauseAbsent, interpret.Remove, interpret.Adopted
-		}, "report not_owned: it was there before and was adopted: absence alone does not remove it"},
+		}, "report not_owned: it was there before and was adopted, so that no approval removes it while it is not named: give it up (continuo release), or name it again with decommission: true"},
 		{func(q *Question) { q.Cause, q.Effect, q.Partial = interpret.CauseAbsent, interpret.Remove, true }, "report not_owned: what there is to be is not known whole, so that absence means nothing"},
 		{func(q *Question) {
 			q.Cause, q.Effect, q.Policy.OnAbsent = interpret.CauseAbsent, interpret.Remove, score.AbsentRelease

@@ -71,7 +71,7 @@ var rules = []rule{
 	{"lost books prove nothing", "3.2(4), X78", all{absent, uncertain},
 		report(interpret.CodeNotOwned, "books were lost, and until they are made again nothing is removed because it is absent")},
 	{"what was adopted is not made again", "3.2(4)", all{absent, adopted, not{stays}},
-		report(interpret.CodeNotOwned, "it was there before and was adopted: absence alone does not remove it")},
+		report(interpret.CodeNotOwned, "it was there before and was adopted, so that no approval removes it while it is not named: give it up (continuo release), or name it again with decommission: true")},
 	{"what this transaction made it may undo", "3.2(5), X78", all{scratch, not{uncertain}, either{removes, destroys}},
 		apply},
 	{"absence from a part means nothing", "3.2(4), S14", all{absent, partial},
