@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -22,6 +23,7 @@ const noteTrial = "trial/"
 type trial struct {
 	digest string
 	begun  time.Time
+	anew   bool      // it was begun a second time, because of what the clock said
 	order  uint64    // of the last resource that was owned before
 	over   bool      // it was good: what becomes of it later is drift
 	waited bool      // for a person or for its time, when it was played last
@@ -29,14 +31,34 @@ type trial struct {
 }
 
 func (t trial) String() string {
-	return fmt.Sprintf("%s %d %d", t.digest, t.begun.Unix(), t.order)
+	text := fmt.Sprintf("%s %d %d", t.digest, t.begun.Unix(), t.order)
+	if t.anew {
+		text += anew
+	}
+	return text
 }
 
 func readTrial(text string) (t trial, ok bool) {
 	var begun int64
 	_, err := fmt.Sscanf(text, "%s %d %d", &t.digest, &begun, &t.order)
-	t.begun = time.Unix(begun, 0)
+	t.begun, t.anew = time.Unix(begun, 0), strings.HasSuffix(text, anew)
 	return t, err == nil
+}
+
+// anew ends the note of a trial that was begun a second time.
+const anew = " anew"
+
+// resumed is t in an agent that was started again at now, by a clock that may have jumped since t was noted. What
+// passed meanwhile counts, on the clock that does not jump. More than the whole deadline proves nothing about the
+// version: this agent would have ended its trial, so the device was off, or its clock was set. Then the trial
+// begins anew, but only once: a version that takes the agent with it is to be found out.
+func (t trial) resumed(now time.Time, deadline time.Duration) trial {
+	passed := max(now.Sub(t.begun), 0)
+	if passed > deadline && !t.anew {
+		passed, t.anew = 0, true
+	}
+	t.begun = now.Add(-passed)
+	return t
 }
 
 // tries writes down of every manifest that rolls back, before anything of a new version of it is
@@ -59,8 +81,11 @@ func (a *Agent) tries(pl *plan) error {
 		text, _ := s.Note(noteTrial + name)
 		t, known := readTrial(text)
 		switch {
-		case known && t.digest == digest: // the agent was started again: the clock may be another, and the time that is left is not more than all of it
-			t.begun = time.Now().Add(-max(time.Since(t.begun), 0))
+		case known && t.digest == digest:
+			was := t.anew
+			if t = t.resumed(time.Now(), time.Duration(a.Runner.policy(m).Deadline)); t.anew != was {
+				notes[noteTrial+name] = t.String()
+			}
 		case a.Runner.goodDigest(name) == digest:
 			t = trial{digest: digest, over: true}
 		default:
