@@ -3,6 +3,9 @@ package agent
 import (
 	"testing"
 	"time"
+
+	"github.com/continuo-fleet/continuo/agent/store"
+	"github.com/continuo-fleet/continuo/interpret"
 )
 
 // The clock of a device may be set while its agent is not running: that condemns no version, and gives none time without
@@ -38,5 +41,29 @@ func TestTrialWhileClockJumps(t *testing.T) {
 				t.Errorf("%s are left, anew is %v", left, got.anew)
 			}
 		})
+	}
+}
+
+// The clock of a running agent is set by hours: ids of operations that were used are known all the same, as those of
+// an agent are that is started later (case 135, K13).
+func TestUsedIDsWhileClockJumps(t *testing.T) {
+	s, _, err := store.Open(store.NewMem(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := New(Config{Runner: &Runner{Store: s}})
+	for _, jump := range []time.Duration{-26 * time.Hour, 0, 26 * time.Hour} { // since it was noted
+		till := time.Now().Add(-jump).Add(rememberOperations)
+		if err := s.SetNotes(map[string]string{noteOperation + "at" + jump.String(): burnt{request: "d", till: till}.String()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := burnt{request: "d", till: time.Now().Add(-time.Hour)}.String()
+	if err := s.SetNotes(map[string]string{noteOperation + "old": old}); err != nil {
+		t.Fatal(err)
+	}
+	notes, room := a.burn(interpret.Operation{ID: "new", Expires: time.Now().Add(time.Hour)}, "d")
+	if text, forgotten := notes[noteOperation+"old"]; !room || len(notes) != 2 || !forgotten || text != "" || notes[noteOperation+"new"] == "" {
+		t.Errorf("room %v, notes %q", room, notes)
 	}
 }

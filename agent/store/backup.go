@@ -60,6 +60,11 @@ func (s *Store) SaveBackup(b Backup, content []byte) (Backup, error) {
 		return Backup{}, err
 	}
 	b.Time = s.now().UTC().Truncate(time.Second)
+	for _, k := range kept { // the newest one is to stay the newest, also when the clock was put back
+		if k.Path == b.Path && k.Time.After(b.Time) {
+			b.Time = k.Time
+		}
+	}
 	for taken := true; taken; {
 		b.Name, taken = fmt.Sprintf("%s.%s.%s", base, b.Time.Format(backupTime), b.SHA256[:8]), false
 		for _, k := range kept {
