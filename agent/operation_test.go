@@ -191,15 +191,16 @@ func TestOperationsThatCannotBeDone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
 		_, f, h, _ := r.running()
-		verbs := []interpret.Verb{interpret.VerbPlan, interpret.VerbInstall, interpret.VerbApprove, interpret.VerbAdopt, interpret.VerbRelease, interpret.VerbRollbackCheck}
 		refused := func(op interpret.Operation, code interpret.Code) {
 			t.Helper()
 			if got := f.ask(t, h, op); got.Result != interpret.ResultRefused || got.Code != code {
 				t.Errorf("%s: %s %s %s", op.Verb, got.Result, got.Code, got.Message)
 			}
 		}
-		for _, v := range verbs {
-			refused(interpret.Operation{Verb: v}, agent.CodeNothingToDo)
+		for _, v := range interpret.Verbs() {
+			if v != interpret.VerbRestore {
+				refused(interpret.Operation{Verb: v}, agent.CodeNothingToDo)
+			}
 		}
 		refused(interpret.Operation{Verb: interpret.VerbRestore, Backup: "none"}, agent.CodeNoBackup)
 		refused(interpret.Operation{Verb: "dance"}, agent.CodeNothingToDo)
@@ -207,6 +208,11 @@ func TestOperationsThatCannotBeDone(t *testing.T) {
 		offer(t, h, intent(1, preset(score.Reviewed, manifest("m", file("a", "/etc/a", "1")))))
 		later(time.Second)
 		refused(interpret.Operation{Verb: "dance"}, agent.CodeUnknownVerb)
+		for _, v := range interpret.Verbs() {
+			if got := f.ask(t, h, interpret.Operation{Verb: v}); got.Code == agent.CodeUnknownVerb {
+				t.Errorf("this agent does not know how to %s", v)
+			}
+		}
 		refused(interpret.Operation{Verb: interpret.VerbAdopt, Manifest: "other"}, agent.CodeNothingToDo)
 		refused(interpret.Operation{Verb: interpret.VerbRelease, Manifest: "m"}, agent.CodeNothingToDo)
 		got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: f.plan(t, h).ID})

@@ -55,6 +55,11 @@ const (
 	VerbRollbackCheck Verb = "rollback-check" // prove that every declared rollback could be done
 )
 
+// Verbs lists the verbs that this version knows.
+func Verbs() []Verb {
+	return []Verb{VerbPlan, VerbInstall, VerbApprove, VerbAdopt, VerbRelease, VerbRestore, VerbRollbackCheck}
+}
+
 // An Approval names one action of a plan. All of it must be as the device finds it.
 type Approval struct {
 	// Manifest of the action.

@@ -10,11 +10,6 @@ import (
 	"github.com/continuo-fleet/continuo/score"
 )
 
-var verbs = []interpret.Verb{
-	interpret.VerbPlan, interpret.VerbInstall, interpret.VerbApprove, interpret.VerbAdopt, interpret.VerbRelease,
-	interpret.VerbRestore, interpret.VerbRollbackCheck,
-}
-
 // Check reports what is wrong with c.
 func (c Ceiling) Check(r *score.Report) {
 	if c.Policy != nil {
@@ -50,8 +45,8 @@ func (c Ceiling) Check(r *score.Report) {
 		}
 	}
 	for i, v := range c.Verbs {
-		if !slices.Contains(verbs, v) {
-			r.At("verbs", i).Errorf("unknown verb %q: it is one of %s", v, list(verbs))
+		if !slices.Contains(interpret.Verbs(), v) {
+			r.At("verbs", i).Errorf("unknown verb %q: it is one of %s", v, list(interpret.Verbs()))
 		}
 	}
 }

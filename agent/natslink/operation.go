@@ -144,12 +144,6 @@ func (op opened) refusal() interpret.Receipt {
 	}
 }
 
-// verbs are those that this build knows.
-var verbs = []interpret.Verb{
-	interpret.VerbPlan, interpret.VerbInstall, interpret.VerbApprove, interpret.VerbAdopt, interpret.VerbRelease,
-	interpret.VerbRestore, interpret.VerbRollbackCheck,
-}
-
 // openOperation verifies an envelope for d and reads the operation in it. A zero time judges no age. Every error is an
 // *agent.Refusal.
 func openOperation(envelope []byte, d wire.Device, keys wire.KeySet, now time.Time) (opened, error) {
@@ -196,7 +190,7 @@ func openOperation(envelope []byte, d wire.Device, keys wire.KeySet, now time.Ti
 		op.unsupported = fmt.Sprintf("it is a %.40q of %.40q, and this agent reads %q of %q", head.Kind, head.APIVersion, interpret.OperationKind, score.APIVersion)
 		return op, nil
 	}
-	if !slices.Contains(verbs, head.Verb) {
+	if !slices.Contains(interpret.Verbs(), head.Verb) {
 		op.unsupported = fmt.Sprintf("it knows no operation %.40q", string(head.Verb))
 		return op, nil
 	}
