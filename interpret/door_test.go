@@ -128,13 +128,13 @@ func TestOneDoor(t *testing.T) {
 			return true
 		})
 	})
-	if got := doors["Play"]; !slices.Equal(got, []string{"../agent/putback.go", "../agent/runner.go", "../interpret/play.go"}) { // Observe is Play with a gate that is shut
+	if got := doors["Play"]; !slices.Equal(got, []string{"../agent/play.go", "../agent/putback.go", "../interpret/play.go"}) { // Observe is Play with a gate that is shut
 		t.Errorf("Play is called in %v", got)
 	}
 	if got := doors["Remove"]; !slices.Equal(got, []string{"../agent/collect.go", "../agent/decommission.go"}) {
 		t.Errorf("Remove is called in %v", got)
 	}
-	if want := []string{"../agent/collect.go", "../agent/decommission.go", "../agent/gate.go", "../agent/putback.go", "../interpret/play.go"}; !slices.Equal(gates, want) {
+	if want := []string{"../agent/decommission.go", "../agent/gate.go", "../agent/putback.go", "../agent/removal.go", "../interpret/play.go"}; !slices.Equal(gates, want) {
 		t.Errorf("there are gates in %v, want %v", gates, want)
 	}
 }
