@@ -72,7 +72,7 @@ func TestOneDoor(t *testing.T) {
 		"Bind", "Brief", "Conditions.Good", "DeviceStatus.ConvergedAt", "DeviceStatus.FoldDevice", "Fold", "ManifestStatus.Composite",
 		"Of", "Outcome.Converged", "Plan.Differs", "Plan.Seal", "Read", "ScoreStatus.Converged",
 		"Table.Fetches", "Table.Kinds", "Table.Observe", "Table.Observed", "Table.Play", "Table.Prefetch", "Table.Remove", "Table.Stocked",
-		"Task.Has", "Worst",
+		"Task.Has", "Verbs", "Worst",
 		"readOnly.Admit", "readOnly.Done", "readOnly.Holds",
 	}
 	if got := exported(t, "."); !slices.Equal(got, want) {
