@@ -28,7 +28,7 @@ func (a *Agent) load() {
 		}
 	}()
 	for _, in := range a.Recovered.Intents {
-		if in.Name != intentName {
+		if in.Name != IntentName {
 			continue
 		}
 		full, ok, err := a.Runner.Store.Intent(in.Name)

@@ -14,8 +14,8 @@ import (
 	"github.com/continuo-fleet/continuo/score"
 )
 
-// intentName is under which name the store keeps the assignment of the device.
-const intentName = "device"
+// IntentName is under which name the store keeps the assignment of the device.
+const IntentName = "device"
 
 const apiVersion = score.APIVersion
 
@@ -77,7 +77,7 @@ func (a *Agent) accept(in Intent) error {
 	if ps := whole(in.Assignment); ps != "" {
 		return &Refusal{CodeNotWhole, fmt.Sprintf("generation %d is refused: %s", in.Generation, ps)}
 	}
-	err := a.Runner.Store.Accept(store.Intent{Name: intentName, Generation: in.Generation, Digest: in.Digest, Envelope: in.Envelope})
+	err := a.Runner.Store.Accept(store.Intent{Name: IntentName, Generation: in.Generation, Digest: in.Digest, Envelope: in.Envelope})
 	switch {
 	case errors.Is(err, store.ErrRegressed):
 		return &Refusal{CodeRegressed, fmt.Sprintf("generation %d is refused, a later one was accepted before: publish again with a generation above it", in.Generation)}

@@ -13,9 +13,6 @@ import (
 	"github.com/continuo-fleet/continuo/topology/pi"
 )
 
-// intentName is under which name the agent keeps what it accepted.
-const intentName = "device"
-
 var errNothingAccepted = errors.New("nothing was accepted yet: publish a manifest for this device, or name one with -f FILE")
 
 // A look is a device with a copy of its books: nothing that is done to it lasts.
@@ -62,7 +59,7 @@ func (l *look) tell(cmd *cobra.Command) {
 
 // accepted is what was accepted last, verified as the agent does at its start.
 func (l *look) accepted() (agent.Intent, error) {
-	kept, ok, err := l.books.Intent(intentName)
+	kept, ok, err := l.books.Intent(agent.IntentName)
 	if err != nil {
 		return agent.Intent{}, err
 	}
