@@ -238,13 +238,15 @@ func (l *Link) failed(err error) {
 		}
 		denied := fmt.Errorf("the server does not allow this device to %s %s", verb, subject)
 		l.mu.Lock()
-		cancel := l.waiting[subject]
+		cancel, known := l.waiting[subject], len(l.denied) > 0
 		l.denied[subject] = true
 		l.mu.Unlock()
 		if cancel != nil {
 			cancel(denied)
 		}
-		l.problem(CodeNotPermitted, denied.Error()+": correct its permissions on the server")
+		if !known { // one reason is enough: with a wrong key, nothing is allowed
+			l.problem(CodeNotPermitted, fmt.Sprintf("%v: is the key in credentials.file that of another device? if it is that of %s, correct its permissions on the server", denied, l.o.Device))
+		}
 	default:
 		l.notConnected(err)
 	}

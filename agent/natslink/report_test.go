@@ -241,7 +241,15 @@ func TestNotPermitted(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "does not allow this device to publish to getst.main.pi-1") {
 		t.Errorf("got %v", err)
 	}
-	h.until(t, "reported", func() bool { return strings.Contains(h.problems[CodeNotPermitted], "main.pi-1") })
+	h.until(t, "reported", func() bool {
+		said := h.problems[CodeNotPermitted]
+		return strings.Contains(said, "the key in credentials.file") && strings.Contains(said, "if it is that of main.pi-1, correct its permissions")
+	})
+	h.change(func() { // subscriptions were denied before
+		if n := h.reports[CodeNotPermitted]; n != 1 {
+			t.Errorf("it is told %d times", n)
+		}
+	})
 	if body, _ := r.stored(); body != nil {
 		t.Error("another device's status was written")
 	}
