@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
-	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -102,7 +101,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			time.Sleep(30 * time.Minute)
 			synctest.Wait()
 			st := f.last()
-			if slices.ContainsFunc(st.Orphans, func(o interpret.Orphan) bool { return o.Code == authority.CodeBrake }) {
+			if slices.ContainsFunc(st.Orphans, func(o interpret.Orphan) bool { return o.Code == interpret.CodeBrake }) {
 				return // too many of them came together
 			}
 			others := slices.ContainsFunc(st.Problems, func(p interpret.Problem) bool { return p.Code != agent.CodeRecovered })

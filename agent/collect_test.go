@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
-	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -102,11 +101,11 @@ func TestNothingIsCollected(t *testing.T) {
 		{"brake", func(r *rig) interpret.DeviceStatus {
 			r.apply(intent(1, manifest("m", many(40)...)))
 			return r.apply(intent(2, manifest("m", many(1)...)))
-		}, authority.CodeBrake},
+		}, interpret.CodeBrake},
 		{"no score at all", func(r *rig) interpret.DeviceStatus {
 			r.apply(intent(1, manifest("m", many(3)...)))
 			return r.apply(intent(2))
-		}, authority.CodeBrake},
+		}, interpret.CodeBrake},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
-	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -96,7 +95,7 @@ func TestApprove(t *testing.T) {
 			t.Fatalf("%s", decisions(plan))
 		}
 		got = f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: plan.ID})
-		if r.content("/etc/f7", "x"); got.Result != interpret.ResultDone || got.Actions[0].Code != authority.CodeBrake {
+		if r.content("/etc/f7", "x"); got.Result != interpret.ResultDone || got.Actions[0].Code != interpret.CodeBrake {
 			t.Errorf("installed: %+v", got)
 		}
 		got = f.ask(t, h, interpret.Operation{Verb: interpret.VerbApprove, Plan: plan.ID, Approvals: all(plan)})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
-	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -41,7 +40,7 @@ func TestBrakeBoundaries(t *testing.T) {
 			t.Errorf("%d to %d: %d are left, want %d", tt.owned, tt.left, len(st.Orphans), tt.orphans)
 		}
 		for _, o := range st.Orphans {
-			if o.Code != authority.CodeBrake {
+			if o.Code != interpret.CodeBrake {
 				t.Errorf("%d to %d: %+v", tt.owned, tt.left, o)
 			}
 		}

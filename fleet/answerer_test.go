@@ -130,7 +130,7 @@ func TestOperateAndReceipt(t *testing.T) {
 func TestPlan(t *testing.T) {
 	r := newRig(t, pi1)
 	a := r.answer()
-	if _, err := r.Plan(r.within(), pi1, "eva", r.asking()); err == nil || !strings.Contains(err.Error(), "cannot plan: main.pi-1 says that it is refused: no plans today (blocked)") {
+	if _, err := r.Plan(r.within(), pi1, "eva", r.asking()); err == nil || !strings.Contains(err.Error(), "cannot get a plan of main.pi-1: refused: no plans today (blocked)") {
 		t.Errorf("got %v", err)
 	}
 	a.mu.Lock()

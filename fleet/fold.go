@@ -106,7 +106,7 @@ func Fold(s DeviceState) (v Verdict, reason string) {
 	case interpret.StateRolledBack:
 		return Failed, first(st, interpret.RolledBack)
 	case interpret.StatePending:
-		return Pending, first(st, interpret.Pending)
+		return Pending, cmp.Or(first(st, interpret.Pending), leftOver(st))
 	case interpret.StateDrifted:
 		return Drifted, first(st, interpret.Drifted)
 	case interpret.StateUnsupported:
@@ -132,6 +132,16 @@ func unready(st *interpret.DeviceStatus) string {
 			if s.Outcome.Converged() && !s.Conditions.Good() {
 				return fmt.Sprintf("%s/%s is not up yet: %s", m.Name, s.ID, cmp.Or(s.Message, string(s.Code), "it does not say why"))
 			}
+		}
+	}
+	return ""
+}
+
+// leftOver is what the first thing says that is left over and waits.
+func leftOver(st *interpret.DeviceStatus) string {
+	for _, o := range st.Orphans {
+		if o.Pending() {
+			return fmt.Sprintf("%s of %s/%s is left over: %s", o.Resource, o.Manifest, o.Score, cmp.Or(o.Message, string(o.Code)))
 		}
 	}
 	return ""

@@ -49,6 +49,9 @@ func TestFold(t *testing.T) { // H12, cases 118, 132, 134
 		}), fleet.Live, fleet.Converging, "m/s is not up yet: port 80 is closed"},
 		{"rolled back", 3, at(3, interpret.StateRolledBack, says(interpret.RolledBack, "generation 2 is in force")), fleet.Live, fleet.Failed, "m/s is rolled_back: generation 2 is in force"},
 		{"pending", 3, at(3, interpret.StatePending, says(interpret.Pending, "approval")), fleet.Live, fleet.Pending, "approval"},
+		{"pending, of what is left over", 3, at(3, interpret.StatePending, func(st *interpret.DeviceStatus) {
+			st.Orphans = []interpret.Orphan{{Resource: "file:/etc/a", Code: interpret.CodeOrphaned}, {Resource: "file:/etc/b", Manifest: "m", Score: "b", Code: interpret.CodeBrake, Message: "too many"}}
+		}), fleet.Live, fleet.Pending, "file:/etc/b of m/b is left over: too many"},
 		{"drifted", 3, at(3, interpret.StateDrifted, says(interpret.Drifted, "mode")), fleet.Live, fleet.Drifted, "mode"},
 		{"unsupported", 3, at(3, interpret.StateUnsupported, says(interpret.Unsupported, "no podman")), fleet.Live, fleet.Unsupported, "no podman"},
 		{"partial", 3, at(3, interpret.StatePartial, says(interpret.Conflict, "foreign")), fleet.Live, fleet.Failed, "foreign"},

@@ -194,7 +194,7 @@ func (f *Fleet) Plan(ctx context.Context, d Device, actor string, o OperateOptio
 		return interpret.Plan{}, err
 	}
 	if r.Result != interpret.ResultDone || r.Plan == nil {
-		return interpret.Plan{}, fmt.Errorf("cannot plan: %s says that it is %s: %s (%s)", d, r.Result, cmp.Or(r.Message, "no reason is given"), cmp.Or(r.Code, "no code"))
+		return interpret.Plan{}, fmt.Errorf("cannot get a plan of %s: %s: %s (%s)", d, r.Result, cmp.Or(r.Message, "no reason is given"), cmp.Or(r.Code, "no code"))
 	}
 	return *r.Plan, nil
 }

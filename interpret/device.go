@@ -1,6 +1,7 @@
 package interpret
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -195,7 +196,8 @@ func (st *ScoreStatus) state() State {
 	}
 }
 
-// FoldDevice fills in the states of d from the outcomes of its scores.
+// FoldDevice fills in the states of d from the outcomes of its scores. Where all is well with
+// them, and something that is left over waits for a person or for its time, so does the device.
 func (d *DeviceStatus) FoldDevice() {
 	all, total := map[State]int{}, 0
 	for i := range d.Manifests {
@@ -209,6 +211,18 @@ func (d *DeviceStatus) FoldDevice() {
 	default:
 		d.State = fold(all, total)
 	}
+	if d.State == StateConverged && slices.ContainsFunc(d.Orphans, Orphan.Pending) {
+		d.State = StatePending
+	}
+}
+
+// Pending reports whether it would be removed, and that waits for a person or for its time.
+func (o Orphan) Pending() bool {
+	switch o.Code {
+	case CodeBrake, CodeSignature, CodeConfirm, CodeWindow:
+		return true
+	}
+	return false
 }
 
 // Composite returns the fold over the members of a composite of a manifest: the

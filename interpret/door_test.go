@@ -70,7 +70,7 @@ func sources(t *testing.T, dir string, below bool, visit func(path string, f *as
 func TestOneDoor(t *testing.T) {
 	want := []string{
 		"Bind", "Brief", "Conditions.Good", "DeviceStatus.ConvergedAt", "DeviceStatus.FoldDevice", "Fold", "ManifestStatus.Composite",
-		"Of", "Outcome.Converged", "Plan.Differs", "Plan.Seal", "Read", "ScoreStatus.Converged",
+		"Of", "Orphan.Pending", "Outcome.Converged", "Plan.Differs", "Plan.Seal", "Read", "ScoreStatus.Converged",
 		"Table.Fetches", "Table.Kinds", "Table.Observe", "Table.Observed", "Table.Play", "Table.Prefetch", "Table.Remove", "Table.Stocked",
 		"Task.Has", "Verbs", "Worst",
 		"readOnly.Admit", "readOnly.Done", "readOnly.Holds",

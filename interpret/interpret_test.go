@@ -123,6 +123,14 @@ func TestDeviceStatus(t *testing.T) { // H45, H75
 	if _, ok := d.Manifests[0].Composite("brok"); ok {
 		t.Error("half a name is a composite")
 	}
+	d.Orphans = []interpret.Orphan{{Resource: "file:/a", Code: interpret.CodeOrphaned}, {Resource: "file:/b", Code: interpret.CodeNotOwned}}
+	if d.FoldDevice(); d.State != interpret.StateConverged {
+		t.Errorf("what is only reported makes it %s", d.State)
+	}
+	d.Orphans[1].Code = interpret.CodeBrake
+	if d.FoldDevice(); d.State != interpret.StatePending {
+		t.Errorf("with a removal that waits it is %s", d.State)
+	}
 	d.Manifests[0].Scores[1].Outcome = interpret.Failed
 	d.FoldDevice()
 	if d.State != interpret.StatePartial || d.Manifests[0].State != interpret.StatePartial || d.Manifests[1].State != interpret.StateConverged || d.ConvergedAt(7) {

@@ -41,6 +41,7 @@ const (
 	CodeSignature         Code = "pending_signature"         // a signed approval has to let it happen
 	CodeConfirm           Code = "pending_confirm"           // a plan has to be confirmed
 	CodeWindow            Code = "pending_window"            // it waits for its time
+	CodeBrake             Code = "brake"                     // more would be removed at once than a device does by itself
 	CodePolicy            Code = "policy"                    // the policy reports it and changes nothing
 	CodePlanChanged       Code = "plan_changed"              // the plan that was confirmed is not the plan of now
 	CodeContested         Code = "contested"                 // somebody else sets it to another value, again and again

@@ -66,7 +66,6 @@ type Answer struct {
 const (
 	CodeForeign  interpret.Code = "foreign"  // it was there before, and is not touched
 	CodeReleased interpret.Code = "released" // the policy gives it up: whoever keeps the books forgets it
-	CodeBrake    interpret.Code = "brake"    // more would be removed at once than a device does by itself
 )
 
 // Decide answers q. The first rule that matches wins, and what no rule knows does not

@@ -27,7 +27,7 @@ func cell(a Answer) string {
 	letter := map[interpret.Decision]string{interpret.DecideReport: "r", interpret.DecidePending: "p", interpret.DecideRefuse: "x"}
 	codes := map[interpret.Code]string{
 		interpret.CodeBlocked: "b", interpret.CodeNotOwned: "n", CodeReleased: "l", interpret.CodeOrphaned: "o", interpret.CodePolicy: "p",
-		interpret.CodeConfirm: "c", interpret.CodeSignature: "s", CodeBrake: "b", interpret.CodeWindow: "w", CodeForeign: "f",
+		interpret.CodeConfirm: "c", interpret.CodeSignature: "s", interpret.CodeBrake: "b", interpret.CodeWindow: "w", CodeForeign: "f",
 	}
 	switch {
 	case a.Authority == "transaction":

@@ -87,7 +87,7 @@ var rules = []rule{
 	{"destruction is signed for", "3.2(5), S17; begun: K13", all{destroys, not{either{signed, begun}}},
 		pending(interpret.CodeSignature, "it cannot be made again: a signed approval has to let it happen")},
 	{"above the brake removal is signed for", "3.2(4), S14; begun: K13", all{either{absent, explicit}, brake, not{either{signed, begun}}},
-		pending(CodeBrake, "more would be removed at once than a device does by itself: a signed approval has to let it happen")},
+		pending(interpret.CodeBrake, "more would be removed at once than a device does by itself: a signed approval has to let it happen")},
 	{"a signature covers what it names", "3.2(6, 7), K13", all{either{signed, begun}},
 		apply},
 	{"decommission is signed for, unless it could be collected", "3.2(6), S13, S17", all{explicit, not{all{removes, collects, owned, not{uncertain}}}},

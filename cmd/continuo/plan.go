@@ -126,7 +126,7 @@ func installable(a interpret.PlannedAction) bool {
 
 // signable tells whether an action waits for a signed approval.
 func signable(a interpret.PlannedAction) bool {
-	return a.Decision == interpret.DecidePending && (a.Code == interpret.CodeSignature || a.Code == authority.CodeBrake)
+	return a.Decision == interpret.DecidePending && (a.Code == interpret.CodeSignature || a.Code == interpret.CodeBrake)
 }
 
 // findPlan finds a plan that the device answered with.
