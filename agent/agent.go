@@ -62,6 +62,7 @@ type Agent struct {
 	control   Control
 	orders    []order                    // operations that were accepted and not done yet
 	receipts  []interpret.Receipt        // to be sent
+	sent      []string                   // ids of receipts that were sent, to be written down
 	dirty     map[topology.Resource]bool // events since the last pass
 	unwatched chan struct{}              // closed when what is played is watched; nil: it is, or nobody waits
 	problems  []interpret.Problem

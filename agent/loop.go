@@ -125,6 +125,7 @@ func (a *Agent) pass(ctx context.Context, about []topology.Resource) (changed bo
 	was := a.unkept
 	a.unkept = false
 	a.saveReceipts()
+	a.noteSent()
 	if a.operate(ctx) {
 		about = nil
 	}

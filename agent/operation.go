@@ -24,11 +24,15 @@ type burnt struct {
 	request string    // digest of the document
 	till    time.Time // when the id may be forgotten
 	over    bool      // its receipt was kept, and may be gone by now
+	sent    bool      // and whoever asked has it
 }
 
 func (b burnt) String() string {
 	text := b.request + " " + b.till.UTC().Format(time.RFC3339)
-	if b.over {
+	switch {
+	case b.sent:
+		text += " over sent"
+	case b.over:
 		text += " over"
 	}
 	return text
@@ -36,8 +40,8 @@ func (b burnt) String() string {
 
 func readBurnt(text string) (b burnt) {
 	request, rest, _ := strings.Cut(text, " ")
-	till, over, _ := strings.Cut(rest, " ")
-	b.request, b.over = request, over != ""
+	till, end, _ := strings.Cut(rest, " ")
+	b.request, b.over, b.sent = request, end != "", strings.HasSuffix(end, "sent")
 	b.till, _ = time.Parse(time.RFC3339, till)
 	return b
 }
@@ -247,12 +251,16 @@ func (a *Agent) notKept(err error) {
 
 // over notes that the receipt of an operation was kept: not so many receipts are kept as ids.
 func (r *Runner) over(id string) error {
+	return r.noteBurnt(id, func(b *burnt) { b.over = true })
+}
+
+func (r *Runner) noteBurnt(id string, change func(*burnt)) error {
 	text, used := r.Store.Note(noteOperation + id)
 	if !used {
 		return nil // a pass
 	}
 	b := readBurnt(text)
-	b.over = true
+	change(&b)
 	return r.Store.SetNotes(map[string]string{noteOperation + id: b.String()})
 }
 

@@ -310,3 +310,38 @@ func TestRefusedVerbsAndPaths(t *testing.T) {
 		}
 	})
 }
+
+// An answer that could not be sent is sent by the next start, once (X56).
+func TestAnswersAreSentOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		link := &badLink{handler: make(chan agent.Handler, 1)}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		a := agent.New(agent.Config{Runner: r.runner, Recovered: r.lost, Open: open, Link: link, Events: r.dev.Events(), Device: "pi-1", Log: quiet()})
+		go func() { a.Run(ctx); close(done) }()
+		h := <-link.handler
+		offer(t, h, intent(1, manifest("m", file("a", "/etc/a", "1"))))
+		if err := h.Operation(interpret.Operation{ID: "one", Verb: interpret.VerbPlan, Expires: time.Now().Add(time.Hour)}, "d"); err != nil {
+			t.Fatal(err)
+		}
+		later(time.Minute)
+		cancel()
+		<-done
+		for n, want := range []int{1, 0} {
+			r.restart()
+			_, f, _, stop := r.running()
+			later(10 * time.Minute)
+			got := 0
+			for len(f.receipts) > 0 {
+				if (<-f.receipts).ID == "one" {
+					got++
+				}
+			}
+			if got != want {
+				t.Errorf("start %d sends %d answers, want %d", n+1, got, want)
+			}
+			stop()
+		}
+	})
+}

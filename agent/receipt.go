@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	mrand "math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
@@ -110,6 +111,7 @@ func (a *Agent) deliverReceipts(ctx context.Context) {
 				continue
 			}
 			a.mu.Lock()
+			a.sent = append(a.sent, r.ID)
 			if i := slices.IndexFunc(a.receipts, func(q interpret.Receipt) bool { return q.ID == r.ID && q.Result == r.Result }); i >= 0 {
 				a.receipts = slices.Delete(a.receipts, i, i+1)
 			}
@@ -119,20 +121,34 @@ func (a *Agent) deliverReceipts(ctx context.Context) {
 	}
 }
 
-// sendAgain sends the answers of the last day once more, for those that were lost when the
-// agent ended. Who has one already sees that it is the same.
-func (a *Agent) sendAgain() {
-	infos, err := a.Runner.Store.Receipts()
-	if err != nil {
-		a.problem(CodeStore, err.Error())
-		return
+// noteSent writes down what was sent. It is done with the next pass: until then, a start sends
+// it once more.
+func (a *Agent) noteSent() {
+	a.mu.Lock()
+	ids := a.sent
+	a.sent = nil
+	a.mu.Unlock()
+	for i, id := range ids {
+		if err := a.Runner.noteBurnt(id, func(b *burnt) { b.sent = true }); err != nil {
+			a.notKept(err)
+			a.mu.Lock()
+			a.sent = append(ids[i:], a.sent...)
+			a.mu.Unlock()
+			return
+		}
 	}
-	for _, info := range infos {
-		if info.Damaged || time.Since(info.Time) > 24*time.Hour {
+}
+
+// sendAgain sends the answers that nobody has yet: the agent ended, or the device was away. Who
+// has one already sees that it is the same.
+func (a *Agent) sendAgain() {
+	for name, text := range a.Runner.Store.Notes(noteOperation) {
+		if was := readBurnt(text); was.sent || !was.over {
 			continue
 		}
 		var r interpret.Receipt
-		if body, ok, err := a.Runner.Store.Receipt(info.ID); err == nil && ok && score.Decode(body, &r) == nil && r.Verb != interpret.VerbPass {
+		body, ok, err := a.Runner.Store.Receipt(strings.TrimPrefix(name, noteOperation))
+		if err == nil && ok && score.Decode(body, &r) == nil {
 			a.send(r)
 		}
 	}
