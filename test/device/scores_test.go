@@ -4,6 +4,7 @@ package device
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,10 +191,15 @@ func TestForeignAndForgottenContainers(t *testing.T) {
 	s := online(t, box.Options{})
 	s.sh(`pibox-image
 		podman run -d -q --name theirs localhost/busybox:1 sleep infinity
+		podman run -d -q --name stranger localhost/busybox:1 sleep infinity
+		podman create -q --name never localhost/busybox:1
 		mkdir -p /etc/containers/systemd
 		printf '[Container]\nImage=localhost/busybox:1\nExec=sleep infinity\n' >/etc/containers/systemd/hand.container
 		systemctl daemon-reload`)
-	theirs := s.run("podman", "inspect", "theirs", "--format", "{{.Id}} {{.State.Status}}")
+	foreign := func() string {
+		return s.run("podman", "inspect", "theirs", "stranger", "never", "--format", "{{.Id}} {{.State.Status}} {{.State.StartedAt}}")
+	}
+	theirs := foreign()
 	hand := s.run("cat", "/etc/containers/systemd/hand.container")
 	g := s.publish(container("theirs", "theirs"), container("hand", "hand"), container("web", "web"),
 		file("quadlet", "/etc/containers/systemd/odd.container", "[Container]\nImage=localhost/busybox:1\nNoSuchKey=1\n"),
@@ -206,8 +212,8 @@ func TestForeignAndForgottenContainers(t *testing.T) {
 	if sc, _ := st.Score(manifestName, "web"); !sc.Converged() {
 		t.Errorf("web is %s: %s", sc.Outcome, sc.Message)
 	}
-	if now := s.run("podman", "inspect", "theirs", "--format", "{{.Id}} {{.State.Status}}"); now != theirs {
-		t.Errorf("the foreign container is %s, and was %s", now, theirs)
+	if now := foreign(); now != theirs {
+		t.Errorf("the foreign containers are %s, and were %s", now, theirs)
 	}
 	if now := s.run("cat", "/etc/containers/systemd/hand.container"); now != hand {
 		t.Errorf("the foreign definition is now\n%s", now)
@@ -225,5 +231,18 @@ func TestForeignAndForgottenContainers(t *testing.T) {
 	})
 	if now := s.run("podman", "inspect", "web", "--format", "{{.Id}} {{.State.StartedAt}}"); now != web {
 		t.Errorf("the container is %s, and was %s", now, web)
+	}
+	// Those that no manifest names are told of, and not touched.
+	s.until("what nobody manages is told", func(st fleet.DeviceState) error {
+		if !slices.Equal(st.Status.Unmanaged, []score.Resource{"container:never", "container:stranger"}) {
+			return fmt.Errorf("it tells of %v", st.Status.Unmanaged)
+		}
+		return nil
+	})
+	if now := foreign(); now != theirs {
+		t.Errorf("the foreign containers are %s, and were %s", now, theirs)
+	}
+	if out, _ := s.Exec(t.Context(), "continuo-agent", "status"); !strings.Contains(out, "not managed here, and left alone: container never, container stranger;") {
+		t.Errorf("on the device:\n%s", out)
 	}
 }
