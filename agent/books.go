@@ -116,7 +116,7 @@ const (
 
 // prune removes old backups. It runs between passes, when no backup is being made.
 func (a *Agent) prune() {
-	gone, err := a.Runner.Store.PruneBackups(keepBackups, ageBackups, nil)
+	gone, err := a.Runner.Store.PruneBackups(keepBackups, ageBackups)
 	if err != nil {
 		a.Log.WithError(err).Warn("cannot remove old backups")
 	}

@@ -52,7 +52,7 @@ func (p *pass) keepPolicies() error {
 // closed reports whether one of the windows that changes wait for is not open now, and when all
 // of them will be; a zero time: never.
 func (r *Runner) closed(manifest score.Policy, of *score.Policy) (closed bool, opens time.Time) {
-	open, changes := authority.AllOpen(authority.Windows(r.Ceiling.Policy, manifest, of), time.Now())
+	open, changes := authority.Open(authority.Windows(r.Ceiling.Policy, manifest, of), time.Now())
 	if open {
 		return false, time.Time{}
 	}

@@ -17,7 +17,7 @@ type Window struct {
 }
 
 // Next returns when w opens next after t, in the time zone of t, and the zero time if it never does. A window whose cron
-// Validate refuses never opens.
+// is not sound never opens.
 func (w Window) Next(t time.Time) time.Time {
 	s, ok := w.schedule()
 	if !ok {

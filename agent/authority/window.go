@@ -18,21 +18,15 @@ func Windows(ceiling *score.Policy, manifest score.Policy, of *score.Policy) []s
 	return all
 }
 
-// Open reports whether w is open at now, and that this stays so until changes, when it
-// is to be asked again; a zero time means for ever. A window that cannot be read is never
-// open.
+// Open reports whether all windows are open at now, and that this stays so until changes,
+// when it is to be asked again; a zero time means for ever. If there is none, it is always
+// open. A window that cannot be read is never open.
 //
 // A window is a time on the clock on the wall, in the zone of now: from 02:30 for two
 // hours is until the clock shows 04:30, also in the night in which the clock goes from
 // 02:00 to 03:00 or from 03:00 back to 02:00. An hour that the clock leaves out is not
 // missed, one that it shows twice is in the window twice.
-func Open(w score.Window, now time.Time) (open bool, changes time.Time) {
-	return AllOpen([]score.Window{w}, now)
-}
-
-// AllOpen is Open of several windows, all of which must be open. If there is none, it is
-// always open.
-func AllOpen(windows []score.Window, now time.Time) (open bool, changes time.Time) {
+func Open(windows []score.Window, now time.Time) (open bool, changes time.Time) {
 	open, changes = state(windows, now)
 	for range furthest {
 		if changes.IsZero() {

@@ -32,7 +32,7 @@ func TestClockJumps(t *testing.T) {
 			if got := receiptIDs(t, s); got != "0 1 2 3 4 5 6 7 8 9 10" {
 				t.Errorf("receipts %s", got)
 			}
-			_, err = s.PruneBackups(keep, 90*day, nil)
+			_, err = s.PruneBackups(keep, 90*day)
 			must(t, err)
 			left, err := s.Backups()
 			must(t, err)

@@ -89,7 +89,7 @@ func script() []operation {
 		keepGood("k", 7), keepGood("m", 3), keepGood("k", 8),
 		backup("was there"),
 		other("prune", func(s *Store) error {
-			_, err := s.PruneBackups(1, 0, nil)
+			_, err := s.PruneBackups(1, 0)
 			return err
 		}),
 		other("notes", func(s *Store) error { return s.SetNotes(map[string]string{"op/1": "", "op/2": "x", "op/3": "y"}) }),

@@ -9,12 +9,11 @@ import (
 
 // PruneBackups removes backups of which there are keep newer ones of the same
 // path, and those older than age; an age of 0 is no bound. The newest of each
-// path stays, and so do those that an entry or an open action names, those that
-// inUse says, and those whose description is damaged. It returns the names of
-// those that it removed.
+// path stays, and so do those that an entry or an open action names, and those
+// whose description is damaged. It returns the names of those that it removed.
 //
 // It must not run between SaveBackup and the Begin that names the backup.
-func (s *Store) PruneBackups(keep int, age time.Duration, inUse func(name string) bool) ([]string, error) {
+func (s *Store) PruneBackups(keep int, age time.Duration) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unsettled {
@@ -45,7 +44,7 @@ func (s *Store) PruneBackups(keep int, age time.Duration, inUse func(name string
 		newer[b.Path]++
 		switch {
 		case b.Path == "", n == 0, n < keep && (age <= 0 || !b.Time.Before(oldest)):
-		case used[b.Name], inUse != nil && inUse(b.Name):
+		case used[b.Name]:
 		default:
 			drop = append(drop, b.Name)
 		}

@@ -248,7 +248,7 @@ func TestNothingChangesNothingWritten(t *testing.T) { // idle = 0 bytes
 	must(t, s.KeepGood("m", Good{2, "x", []byte("body")}))
 	must(t, s.DropGood("never"))
 	must(t, s.SaveReceipt(ReceiptFile{"op-1", clock, []byte("body")}))
-	if gone, err := s.PruneBackups(1, time.Hour, nil); err != nil || gone != nil {
+	if gone, err := s.PruneBackups(1, time.Hour); err != nil || gone != nil {
 		t.Errorf("pruned %v %v", gone, err)
 	}
 	must(t, s.Accept(Intent{"d", 1, "x", []byte("body")}))
