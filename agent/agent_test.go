@@ -16,34 +16,6 @@ import (
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
-// running starts an agent on r inside a synctest bubble and gives what the fleet sees.
-func (r *rig) running(change ...func(*agent.Config)) (a *agent.Agent, f *fleetSide, h agent.Handler, stop func()) {
-	f = newFleetSide()
-	c := agent.Config{Runner: r.runner, Recovered: r.lost, Open: open, Link: f, Events: r.dev.Events(), Device: "pi-1", Log: quiet()}
-	for _, ch := range change {
-		ch(&c)
-	}
-	a = agent.New(c)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { a.Run(ctx); close(done) }()
-	stop = func() { cancel(); <-done }
-	r.t.Cleanup(stop)
-	return a, f, <-f.handler, stop
-}
-
-func (f *fleetSide) last() (st interpret.DeviceStatus) {
-	for {
-		select {
-		case st = <-f.reported:
-		default:
-			return st
-		}
-	}
-}
-
-func bubble(t *testing.T, f func(t *testing.T)) { t.Helper(); synctest.Test(t, f) }
-
 // Cold start does nothing and says so; an offered intent is applied and reported (S23, S22, H09).
 func TestColdStartThenIntent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -267,8 +239,10 @@ func TestLongPass(t *testing.T) {
 
 type supervisor struct{ ready, alive atomic.Int32 }
 
-func (s *supervisor) Ready()    { s.ready.Add(1) }
-func (s *supervisor) Alive()    { s.alive.Add(1) }
+func (s *supervisor) Ready() { s.ready.Add(1) }
+
+func (s *supervisor) Alive() { s.alive.Add(1) }
+
 func (s *supervisor) Stopping() {}
 
 // A newer intent ends a pass over an older one early (cases 139).

@@ -16,11 +16,6 @@ import (
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
-func (f *fleetSide) plan(t *testing.T, h agent.Handler) interpret.Plan {
-	t.Helper()
-	return *f.ask(t, h, interpret.Operation{Verb: interpret.VerbPlan}).Plan
-}
-
 // all approves every action of a plan.
 func all(p interpret.Plan) (out []interpret.Approval) {
 	for _, a := range p.Actions {

@@ -16,15 +16,6 @@ import (
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
-// The tests of this file run in bubbles: one that leaves a goroutine behind fails.
-
-func offer(t *testing.T, h agent.Handler, in agent.Intent) {
-	t.Helper()
-	if err := h.Offer(in); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // What cannot even be looked at is tried again with the same growing pauses as what cannot be changed.
 func TestObserveFailsForLong(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -76,15 +67,6 @@ func TestEventsDoNotHurryRetries(t *testing.T) {
 			t.Error("a new generation waits for the old pause")
 		}
 	})
-}
-
-func count(rec *memory.Recorder, op memory.Op, r topology.Resource) (n int) {
-	for _, c := range rec.Calls() {
-		if c.Op == op && c.Resource == r {
-			n++
-		}
-	}
-	return n
 }
 
 // Somebody else who changes a file all the time does not get the disk written all the time, and is told of (cases 161).

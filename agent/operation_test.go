@@ -17,48 +17,6 @@ import (
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
-// under gives a manifest another policy.
-func under(p score.Policy, m score.Manifest) score.Manifest {
-	m.Spec.Policy = p
-	return m
-}
-
-func preset(p score.Preset, m score.Manifest) score.Manifest {
-	return under(score.Policy{Preset: p}, m)
-}
-
-// ask hands an operation to the device and returns the answer.
-func (f *fleetSide) ask(t *testing.T, h agent.Handler, op interpret.Operation) interpret.Receipt {
-	t.Helper()
-	if op.ID == "" {
-		op.ID = "op-" + strings.ReplaceAll(time.Now().Format("150405.000000000"), ".", "-")
-	}
-	op.Expires = time.Now().Add(time.Hour)
-	if err := h.Operation(op, "digest-of-"+string(op.Verb)+op.Plan); err != nil {
-		t.Fatal(err)
-	}
-	later(time.Second)
-	return f.answer(t, op.ID)
-}
-
-// answer is the last receipt of an operation that was sent.
-func (f *fleetSide) answer(t *testing.T, id string) (last interpret.Receipt) {
-	t.Helper()
-	for {
-		select {
-		case r := <-f.receipts:
-			if r.ID == id {
-				last = r
-			}
-		default:
-			if last.ID == "" {
-				t.Fatalf("no receipt of %s came", id)
-			}
-			return last
-		}
-	}
-}
-
 // An operation that was under way when the agent ended is answered, what it had begun is finished, and nothing is done
 // twice (K13, X56, X77).
 func TestInterruptedOperation(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // maxActions bounds the actions that a receipt shows.
 const maxActions = 100
 
-// actions are what a pass did, as receipts tell it.
+// receiptActions are what a pass did, as receipts tell it.
 func (p *pass) receiptActions() (out []interpret.ReceiptAction, failed bool) {
 	for _, it := range p.played {
 		st := it.status

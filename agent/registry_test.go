@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"testing/synctest"
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
@@ -80,8 +79,6 @@ func (g *registry) count(image string) (asked, now int) {
 func runs(id score.ID, image string, after ...score.ID) score.Score {
 	return score.Score{ID: id, After: after, Spec: score.Container{Name: string(id), Image: "localhost/" + image, Restart: score.RestartAlways}}
 }
-
-func later(d time.Duration) { time.Sleep(d); synctest.Wait() }
 
 func (r *rig) image(name string) string {
 	st, err := r.dev.Containers().Container(r.t.Context(), name)

@@ -2,12 +2,13 @@ package agent_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/interpret/standard"
 	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
@@ -166,32 +168,40 @@ func recorded() (*logrus.Entry, *bytes.Buffer) {
 	return logrus.NewEntry(l), b
 }
 
-// fleetSide is a Link that only remembers.
-type fleetSide struct {
-	handler   chan agent.Handler
-	reported  chan interpret.DeviceStatus
-	receipts  chan interpret.Receipt
-	onConnect func()
+// bubble runs f on a clock of its own. A test that leaves a goroutine behind fails.
+func bubble(t *testing.T, f func(t *testing.T)) { t.Helper(); synctest.Test(t, f) }
+
+// later lets time go by in a bubble, and then everything settle.
+func later(d time.Duration) { time.Sleep(d); synctest.Wait() }
+
+// under gives a manifest another policy.
+func under(p score.Policy, m score.Manifest) score.Manifest {
+	m.Spec.Policy = p
+	return m
 }
 
-func newFleetSide() *fleetSide {
-	return &fleetSide{make(chan agent.Handler, 1), make(chan interpret.DeviceStatus, 1000), make(chan interpret.Receipt, 1000), func() {}}
+// preset gives a manifest the policy of a preset.
+func preset(p score.Preset, m score.Manifest) score.Manifest {
+	return under(score.Policy{Preset: p}, m)
 }
 
-func (f *fleetSide) Run(ctx context.Context, h agent.Handler) {
-	f.onConnect()
-	f.handler <- h
-	<-ctx.Done()
+// count is how often an operation was called for a resource.
+func count(rec *memory.Recorder, op memory.Op, r topology.Resource) (n int) {
+	for _, c := range rec.Calls() {
+		if c.Op == op && c.Resource == r {
+			n++
+		}
+	}
+	return n
 }
 
-func (f *fleetSide) Report(_ context.Context, st interpret.DeviceStatus) error {
-	f.reported <- st
-	return nil
+func scoreOf(st interpret.DeviceStatus, manifest string, id score.ID) (interpret.ScoreStatus, bool) {
+	for _, m := range st.Manifests {
+		for _, s := range m.Scores {
+			if m.Name == manifest && s.ID == id {
+				return s, true
+			}
+		}
+	}
+	return interpret.ScoreStatus{}, false
 }
-
-func (f *fleetSide) Send(_ context.Context, r interpret.Receipt) error {
-	f.receipts <- r
-	return nil
-}
-
-func withLog(log *logrus.Entry) func(*agent.Config) { return func(c *agent.Config) { c.Log = log } }

@@ -31,17 +31,6 @@ func brokenUnit(id score.ID, unit string, restartOn ...score.ID) score.Score {
 	return s
 }
 
-func scoreOf(st interpret.DeviceStatus, manifest string, id score.ID) (interpret.ScoreStatus, bool) {
-	for _, m := range st.Manifests {
-		for _, s := range m.Scores {
-			if m.Name == manifest && s.ID == id {
-				return s, true
-			}
-		}
-	}
-	return interpret.ScoreStatus{}, false
-}
-
 // A generation that fails goes back as a whole: what was changed is as it was, what only it made is gone, and the status
 // names the score and why. It is not tried again, also not after a restart, until its content is another (G13, G41, X36,
 // X59, X102).
