@@ -27,7 +27,7 @@ func (m Manifest) Validate() []Problem {
 
 func (s ManifestSpec) check(r *Report) {
 	s.Target.check(r.At("target"))
-	s.Policy.check(r.At("policy"), true)
+	s.Policy.check(r.At("policy"), ofManifest)
 	if len(s.Scores) == 0 {
 		r.At("scores").Errorf("no score in the manifest: an empty list means nothing; leave out what the device shall no longer have, and keep at least one")
 	}

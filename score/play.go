@@ -5,7 +5,7 @@ package score
 func (s Score) checkPlay(r *Report, manifest Policy) {
 	back := manifest.OnFailure == FailureRollBack
 	if p := s.Policy; p != nil {
-		p.check(r.At("policy"), false)
+		p.check(r.At("policy"), ofScore)
 		p.checkRestricts(r.At("policy"), manifest)
 		if p.OnFailure == FailureRollBack && !back {
 			r.At("policy", "onFailure").Warnf("onFailure: rollBack has no effect here: it is a manifest that is rolled back, as a whole")

@@ -123,8 +123,16 @@ const (
 	defaultMinReady = Duration(30 * time.Second)
 )
 
+// A holder is whose policy it is.
+type holder bool
+
+const (
+	ofScore    holder = false
+	ofManifest holder = true
+)
+
 // check reports what is wrong with the policy of a manifest, or of a score.
-func (p Policy) check(r *Report, ofManifest bool) {
+func (p Policy) check(r *Report, of holder) {
 	checkWord(r.At("preset"), "preset", p.Preset)
 	checkWord(r.At("onIntent"), "onIntent", p.OnIntent)
 	checkWord(r.At("onDrift"), "onDrift", p.OnDrift)
@@ -134,7 +142,7 @@ func (p Policy) check(r *Report, ofManifest bool) {
 	switch {
 	case p.MinReady < 0:
 		r.At("minReady").Errorf("minReady %s must be more than nothing", p.MinReady)
-	case p.MinReady > 0 && (!ofManifest || p.OnFailure != FailureRollBack):
+	case p.MinReady > 0 && (of == ofScore || p.OnFailure != FailureRollBack):
 		r.At("minReady").Warnf("minReady has no effect here: it counts for the whole generation of a manifest with onFailure: rollBack")
 	}
 	switch {
@@ -142,14 +150,14 @@ func (p Policy) check(r *Report, ofManifest bool) {
 		r.At("deadline").Errorf("deadline %s must be more than nothing", p.Deadline)
 	case p.Deadline > 0 && p.Deadline < Duration(time.Second):
 		r.At("deadline").Errorf("deadline %s is less than a second", p.Deadline)
-	case p.Deadline > 0 && !ofManifest:
+	case p.Deadline > 0 && of == ofScore:
 		r.At("deadline").Warnf("deadline has no effect here: that of the manifest counts for its whole generation")
 	case p.Deadline > 0 && p.OnFailure != FailureRollBack:
 		r.At("deadline").Warnf("deadline has no effect without onFailure: rollBack")
 	}
 	switch {
 	case p.Brake == nil:
-	case !ofManifest:
+	case of == ofScore:
 		r.At("brake").Errorf("only the policy of a manifest has a brake: it counts the scores of a device")
 	default:
 		p.Brake.check(r.At("brake"))
