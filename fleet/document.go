@@ -77,26 +77,25 @@ func noStore(err error) error {
 	return err
 }
 
-// seal signs an assignment as the document of d.
-func seal(as score.Assignment, d Device, signer wire.Signer, now time.Time) (frame []byte, header nats.Header, size, raw int, err error) {
+// seal signs an assignment as the document to be stored.
+func (w *pendingWrite) seal(as score.Assignment, signer wire.Signer, now time.Time) error {
 	payload, err := score.Encode(as)
 	if err != nil {
-		return nil, nil, 0, 0, err
+		return err
 	}
 	st := wire.Statement{
-		Kind: wire.KindDevice, Audience: d.String(), Name: as.Metadata.Name, Generation: as.Metadata.Generation,
+		Kind: wire.KindDevice, Audience: w.Device.String(), Name: as.Metadata.Name, Generation: as.Metadata.Generation,
 		Issued: wire.UnixSeconds(now), Encoding: wire.EncodingGzip, Media: wire.MediaAssignment,
 	}
 	e, err := wire.SealEnvelope(st, payload, signer)
 	if err != nil {
-		return nil, nil, 0, 0, fmt.Errorf("%d bytes of manifests: %w", len(payload), err)
-	}
-	if frame, err = e.Frame(); err != nil {
-		return nil, nil, 0, 0, err
+		return fmt.Errorf("%d bytes of manifests: %w", len(payload), err)
 	}
 	sum := sha256.Sum256(e.Payload)
 	st.Digest = sum[:]
-	return frame, nats.Header(wire.Announce(st)), len(e.Payload), len(payload), nil
+	w.header, w.Size, w.RawSize = nats.Header(wire.Announce(st)), len(e.Payload), len(payload)
+	w.frame, err = e.Frame()
+	return err
 }
 
 // replace writes a document if what is stored is still of that revision.

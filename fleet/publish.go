@@ -212,7 +212,7 @@ func (f *Fleet) prepare(ctx context.Context, d Device, e edit, state DeviceState
 	for _, m := range as.Spec.Manifests {
 		as.Spec.Scores += len(m.Spec.Scores)
 	}
-	w.frame, w.header, w.Size, w.RawSize, err = seal(as, d, signer, time.Now())
+	err = w.seal(as, signer, time.Now())
 	return w, err
 }
 
