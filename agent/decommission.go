@@ -61,11 +61,7 @@ func (e *ending) Admit(ctx context.Context, a interpret.Action) (interpret.Verdi
 		return *refusal, nil
 	}
 	v := e.decide(a, prov)
-	if !v.Allow || e.dry {
-		if v.Allow {
-			v.Outcome = interpret.Drifted
-		}
-		v.Allow = false
+	if !v.Allow {
 		return v, nil
 	}
 	last := e.it.score

@@ -39,7 +39,8 @@ const (
 	verbRemove = "remove"
 )
 
-// decide answers what may happen to a, and says so in the action, too. It writes nothing.
+// decide answers what may happen to a, and says so in the action, too. It writes nothing, and lets
+// nothing happen in a dry pass.
 func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.Verdict {
 	p := g.planned(a)
 	p.Provenance = prov
@@ -75,6 +76,9 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, v.Code, v.Message
 	p.Backup = a.Found && replaces(a) && (prov == interpret.Foreign || d.Decision != interpret.DecideApply)
 	g.action = p
+	if v.Allow && g.dry {
+		v.Allow, v.Outcome = false, interpret.Drifted
+	}
 	return v
 }
 
@@ -120,11 +124,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 		return v, nil
 	}
 	v := g.decide(a, prov)
-	if !v.Allow || g.dry {
-		if v.Allow {
-			v.Outcome = interpret.Drifted
-		}
-		v.Allow = false
+	if !v.Allow {
 		return v, nil
 	}
 	if again, ok := g.pace.spend(g.it.mark(), g.it.engine().Limit); !ok && g.consent == nil {
