@@ -20,7 +20,11 @@ build: ## both commands, into bin/
 .PHONY: test
 test: ## all tests; as root with the device suite, else it says what was not run
 	@mkdir -p bin; rc=0; $(GOTEST) -coverpkg=./... -coverprofile=bin/cover.out ./... || rc=1; \
-	[ $$rc = 1 ] || test/cover bin/cover.out || rc=1; test/device/run --if-possible || rc=1; exit $$rc
+	[ $$rc = 1 ] || test/cover bin/cover.out || rc=1; test/clock || rc=1; test/device/run --if-possible || rc=1; exit $$rc
+
+.PHONY: clock
+clock: ## the agent while the clock of its device is set
+	@test/clock
 
 .PHONY: device
 device: ## the device suite alone (as root); DEVICE_FLAGS='-run TestX' for a part of it
