@@ -174,10 +174,7 @@ func (a *Agent) log(st interpret.DeviceStatus, gone []interpret.ReceiptAction) (
 }
 
 func (a *Agent) logScore(m interpret.ManifestStatus, s interpret.ScoreStatus) {
-	e := a.Log.WithFields(logrus.Fields{"manifest": m.Name, "score": s.ID, "kind": s.Kind, "outcome": s.Outcome, "generation": m.Generation})
-	if s.Code != "" {
-		e = e.WithField("code", s.Code)
-	}
+	e := a.Log.WithFields(said(logrus.Fields{"manifest": m.Name, "score": s.ID, "kind": s.Kind, "outcome": s.Outcome, "generation": m.Generation, "code": s.Code}))
 	switch s.Outcome {
 	case interpret.Changed:
 		fields := make([]string, len(s.Changes))

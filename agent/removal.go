@@ -99,7 +99,7 @@ func (r *removal) last(d authority.Answer, q authority.Question) authority.Answe
 		return d
 	}
 	return authority.Answer{Decision: interpret.DecideReport, Code: CodeLast,
-		Reason: "what is left over goes last, and " + r.behind + ": it waits for that, or for a signed approval (continuo approve)"}
+		Reason: "what is left over goes last, and " + r.behind + "; a signed approval (continuo approve) lets it go before"}
 }
 
 // entries are those of the orphan, and of what goes with it.

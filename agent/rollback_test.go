@@ -87,6 +87,9 @@ func TestRollBack(t *testing.T) {
 		if n := rec.Mutations(); len(n) > 0 {
 			t.Errorf("the same content was tried again: %v", n)
 		}
+		if s, _ := scoreOf(f.last(), "m", "app"); !strings.Contains(s.Message, "generation 3 is undone") || !strings.Contains(s.Message, "the content of 3 failed, and is not tried again unchanged: ") {
+			t.Errorf("message %q", s.Message)
+		}
 		offer(t, h, intent(4, version(4, manifest("m", file("conf", "/etc/conf", "4"), app)), manifest("other", file("x", "/etc/x", "2"))))
 		later(time.Minute)
 		if st := f.last(); !st.ConvergedAt(4) || st.Manifests[0].RolledBack != nil {

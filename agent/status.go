@@ -115,7 +115,8 @@ func undone(scores []interpret.ScoreStatus, b interpret.Rollback) []interpret.Sc
 		scores, i = append(scores, interpret.ScoreStatus{ID: b.Score, ObservedGeneration: b.Generation, Since: b.Since}), len(scores)
 	}
 	scores[i].Outcome, scores[i].Code = interpret.RolledBack, b.Code
-	scores[i].Message = interpret.Brief(fmt.Sprintf("generation %d is undone, and generation %d is in force: %s", b.Generation, b.To, b.Message))
+	scores[i].Message = interpret.Brief(fmt.Sprintf("generation %d is undone, and generation %d is in force: the content of %[1]d failed, and is not tried again unchanged: %[3]s",
+		b.Generation, b.To, b.Message)) // since when is in b
 	return scores
 }
 

@@ -32,8 +32,8 @@ that waits for a signature. Without --confirm it only shows what it would sign, 
 			if err != nil {
 				return err
 			}
-			if !isDigest(plan) {
-				return cli.Usagef("give --plan ID, the 64 digits that continuo plan %s ends with", name(d))
+			if !isPlanID(plan) {
+				return cli.Usagef("give --plan ID, the 64 digits that continuo plan %s ends with, or the first 8 or more of them", name(d))
 			}
 			f, err := a.connect(cmd.Context(), false)
 			if err != nil {
@@ -45,15 +45,15 @@ that waits for a signature. Without --confirm it only shows what it would sign, 
 				return err
 			}
 			if !known {
-				return fmt.Errorf("cannot approve plan %s: the fleet knows no such plan of %s; ask for one: continuo plan %[2]s", plan, name(d))
+				return noPlan("approve", plan, d)
 			}
 			chosen, err := chooseActions(p, actions)
 			if err != nil {
 				return err
 			}
-			op := a.operation(d, interpret.Operation{Verb: interpret.VerbApprove, Plan: plan, Approvals: approvalsOf(chosen)})
+			op := a.operation(d, interpret.Operation{Verb: interpret.VerbApprove, Plan: p.ID, Approvals: approvalsOf(chosen)})
 			if !a.confirm {
-				words := fmt.Sprintf("let %s of plan %s happen", show.Plural(len(chosen), "action"), plan)
+				words := fmt.Sprintf("let %s of plan %s happen", show.Plural(len(chosen), "action"), p.ID)
 				p.Actions, p.Truncated, p.Unchanged = chosen, 0, 0
 				return a.preview(cmd, preview{op, &p}, words, func() error { return show.Actions(cmd.OutOrStdout(), chosen) })
 			}
@@ -65,7 +65,7 @@ that waits for a signature. Without --confirm it only shows what it would sign, 
 		},
 	}
 	a.changing(cmd, "sign and ask for it")
-	cmd.Flags().StringVar(&plan, "plan", "", "id of the plan, as continuo plan shows it (required)")
+	cmd.Flags().StringVar(&plan, "plan", "", "id of the plan, as continuo plan shows it, or its first digits, 8 or more (required)")
 	cmd.Flags().StringSliceVar(&actions, "action", nil, "MANIFEST/SCORE of an action of the plan; may be given several times (default all that wait for a signature)")
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/continuo-fleet/continuo/cmd/internal/golden"
+	"github.com/continuo-fleet/continuo/interpret"
 )
 
 // What can be undone by nobody happens when an approval is signed for exactly that, and not before: S17.
@@ -22,6 +23,8 @@ func TestApprove(t *testing.T) {
 	}
 	s.step("an action that the plan does not have", 2, ask("--action", "kiosk/conf2")...)
 	s.step("without consent", 0, ask()...)
+	s.step("the first digits are enough", 0, "approve", "pi-1", "--plan", id[:8], "--actor", "ann@desk")
+	s.step("fewer are not", 2, "approve", "pi-1", "--plan", id[:7])
 	if _, there := pi.mem.Read("/etc/motd"); !there {
 		t.Fatal("a preview removed it")
 	}
@@ -29,8 +32,24 @@ func TestApprove(t *testing.T) {
 	if _, there := pi.mem.Read("/etc/motd"); there {
 		t.Error("it is still there")
 	}
+	s.step("digits that no plan begins with", 1, "install", "pi-1", "--plan", "00000000", "--confirm")
 	s.step("a plan that nobody made", 1, "approve", "pi-1", "--plan", strings.Repeat("0", 64), "--confirm")
 	golden.Check(t, "approve.txt", masked(s.all.String()))
+}
+
+// The first digits of a plan are enough if only one begins with them.
+func TestPlanByItsFirstDigits(t *testing.T) {
+	of := func(id string) interpret.Receipt { return interpret.Receipt{Plan: &interpret.Plan{ID: id}} }
+	all := []interpret.Receipt{of("aaaaaaaa11"), {}, of("aaaaaaaa11"), of("aaaaaaab22"), of("aaaaaaab33")}
+	if p, known, err := planOf(all, "aaaaaaaa"); p.ID != "aaaaaaaa11" || !known || err != nil {
+		t.Errorf("%+v, %v, %v", p, known, err)
+	}
+	if _, known, err := planOf(all, "aaaaaaac"); known || err != nil {
+		t.Errorf("%v, %v", known, err)
+	}
+	if _, known, err := planOf(all, "aaaaaaab"); known || err == nil || !strings.Contains(err.Error(), "give more digits") {
+		t.Errorf("%v, %v", known, err)
+	}
 }
 
 // The last manifest of a device is not removed by a slip: what it made goes when somebody has signed for that.
@@ -47,7 +66,9 @@ func TestUnpublishTheLast(t *testing.T) {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 	b.run("unpublish", "pi-1", "kiosk", "--confirm")
-	b.run("status", "pi-1", "--wait")
+	if code, out, _ := b.run("status", "pi-1", "--wait"); code != 1 || !strings.Contains(out, "pending") || !strings.Contains(out, "kiosk.conf of kiosk/conf is left over: more would be removed") {
+		t.Errorf("what waits for a signature counts as converged: exit %d: %s", code, out)
+	}
 	code, out, errs = b.run("plan", "pi-1")
 	id := planID.FindStringSubmatch(out)
 	if code != 1 || id == nil || !strings.Contains(out, "pending: brake") || !strings.Contains(errs, "to approve what waits for a signature: continuo approve pi-1 --plan") {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/user"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -233,6 +232,3 @@ func theDevice(args []string) (fleet.Device, error) {
 	}
 	return ds[0], nil
 }
-
-// isDigest tells whether s may be the id of a plan.
-func isDigest(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }

@@ -30,20 +30,29 @@ Without --confirm it only shows what it would ask for, and ends with 0.`,
 			if err != nil {
 				return err
 			}
-			if !isDigest(plan) {
-				return cli.Usagef("give --plan ID, the 64 digits that continuo plan %s ends with", name(d))
+			if !isPlanID(plan) {
+				return cli.Usagef("give --plan ID, the 64 digits that continuo plan %s ends with, or the first 8 or more of them", name(d))
 			}
 			f, err := a.connect(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
 			defer f.Close()
-			op := a.operation(d, interpret.Operation{Verb: interpret.VerbInstall, Plan: plan})
-			if !a.confirm {
-				p, known, err := findPlan(cmd.Context(), f, d, plan)
-				if err != nil {
+			var p interpret.Plan
+			known := false
+			if !a.confirm || len(plan) < planDigits {
+				if p, known, err = findPlan(cmd.Context(), f, d, plan); err != nil {
 					return err
 				}
+			}
+			switch {
+			case known:
+				plan = p.ID
+			case len(plan) < planDigits:
+				return noPlan("install", plan, d)
+			}
+			op := a.operation(d, interpret.Operation{Verb: interpret.VerbInstall, Plan: plan})
+			if !a.confirm {
 				what := preview{Operation: op}
 				if known {
 					what.Plan = &p
@@ -67,7 +76,7 @@ Without --confirm it only shows what it would ask for, and ends with 0.`,
 		},
 	}
 	a.changing(cmd, "ask for it")
-	cmd.Flags().StringVar(&plan, "plan", "", "id of the plan, as continuo plan shows it (required)")
+	cmd.Flags().StringVar(&plan, "plan", "", "id of the plan, as continuo plan shows it, or its first digits, 8 or more (required)")
 	return cmd
 }
 

@@ -129,16 +129,37 @@ func signable(a interpret.PlannedAction) bool {
 	return a.Decision == interpret.DecidePending && (a.Code == interpret.CodeSignature || a.Code == interpret.CodeBrake)
 }
 
-// findPlan finds a plan that the device answered with.
-func findPlan(ctx context.Context, f *fleet.Fleet, d fleet.Device, id string) (interpret.Plan, bool, error) {
+// planDigits is how long the id of a plan is.
+const planDigits = 64
+
+// isPlanID tells whether s may be the id of a plan, or how one begins.
+func isPlanID(s string) bool {
+	return len(s) >= 8 && len(s) <= planDigits && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// findPlan finds the plan that the device answered with whose id begins so. Only the device can tell
+// whether it is that of now.
+func findPlan(ctx context.Context, f *fleet.Fleet, d fleet.Device, id string) (p interpret.Plan, known bool, err error) {
 	all, err := f.Receipts(ctx, d, 0)
 	if err != nil {
-		return interpret.Plan{}, false, err
+		return p, false, err
 	}
-	for _, r := range all {
-		if r.Plan != nil && r.Plan.ID == id {
-			return *r.Plan, true, nil
+	return planOf(all, id)
+}
+
+func planOf(receipts []interpret.Receipt, id string) (p interpret.Plan, known bool, err error) {
+	for _, r := range receipts {
+		switch {
+		case r.Plan == nil || !strings.HasPrefix(r.Plan.ID, id):
+		case known && p.ID != r.Plan.ID:
+			return p, false, fmt.Errorf("cannot tell which plan is meant: %s and %s begin with %s; give more digits", show.Text(p.ID), show.Text(r.Plan.ID), id)
+		default:
+			p, known = *r.Plan, true
 		}
 	}
-	return interpret.Plan{}, false, nil
+	return p, known, nil
+}
+
+func noPlan(verb, id string, d fleet.Device) error {
+	return fmt.Errorf("cannot %s plan %s: the fleet knows no such plan of %s; ask for one: continuo plan %[3]s", verb, id, name(d))
 }

@@ -23,7 +23,7 @@ func TestPublishWaitsForRollback(t *testing.T) {
 	pi.mem.Mkdir("/etc/taken")
 	second := strings.Replace(first, "content: hello", "content: changed", 1) + strings.ReplaceAll(file("a", `mode: "0644"`), "/etc/a", "/etc/taken")
 	code, out, errs := b.run("publish", b.write("second.yaml", second), "--confirm", "--wait")
-	if code != 1 || !strings.Contains(out, "rolled back: generation 2 failed, and 1 is in force instead; a: not_regular: ") || !strings.Contains(out, "pi-1    failed") {
+	if code != 1 || !strings.Contains(out, "rolled back: the content of generation 2 failed at ") || !strings.Contains(out, ", and generation 1 is in force; a: not_regular: ") || !strings.Contains(out, "pi-1    failed") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 	if got, _ := pi.mem.Read("/etc/kiosk.conf"); got != "hello" {

@@ -28,7 +28,7 @@ func Scores(w io.Writer, st interpret.DeviceStatus) error {
 			fmt.Fprintln(out)
 		}
 		if b := m.RolledBack; b != nil {
-			fmt.Fprintf(out, "rolled back: generation %d failed, and %d is in force instead; %s: %s\n", b.Generation, b.To, Text(string(b.Score)), because(b.Code, b.Message))
+			fmt.Fprintf(out, "rolled back: the content of generation %d failed at %s, and generation %d is in force; %s: %s\n", b.Generation, b.Since.UTC().Format(time.RFC3339), b.To, Text(string(b.Score)), because(b.Code, b.Message))
 			fmt.Fprintf(out, "the same content is not tried again: when the cause is gone, change the manifest, if only by extensions: {example.org: {attempt: 2}}\n")
 		}
 		rows(out, m)
