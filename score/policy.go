@@ -160,14 +160,15 @@ func (p Policy) check(r *Report, of holder) {
 	case of == ofScore:
 		r.At("brake").Errorf("only the policy of a manifest has a brake: it counts the scores of a device")
 	default:
-		p.Brake.check(r.At("brake"))
+		p.Brake.Check(r.At("brake"))
 	}
 	if p.Window != nil {
-		p.Window.check(r.At("window"))
+		p.Window.Check(r.At("window"))
 	}
 }
 
-func (b Brake) check(r *Report) {
+// Check reports what is wrong with b, whoever has it.
+func (b Brake) Check(r *Report) {
 	if b.MaxRemovals != nil && *b.MaxRemovals < 0 {
 		r.At("maxRemovals").Errorf("maxRemovals %d must be 0 or more", *b.MaxRemovals)
 	}

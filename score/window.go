@@ -76,7 +76,8 @@ const (
 	manyOpenings   = 24*60 + 1 // of a window that opens every minute: those of a day
 )
 
-func (w Window) check(r *Report) {
+// Check reports what is wrong with w, whoever has it.
+func (w Window) Check(r *Report) {
 	at := r.At("cron")
 	fields := strings.Fields(w.Cron)
 	switch {

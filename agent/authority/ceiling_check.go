@@ -4,7 +4,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -74,21 +73,11 @@ func checkPolicy(r *score.Report, p score.Policy) {
 	if p.MinReady != 0 {
 		r.At("minReady").Errorf("a ceiling has no minReady: a manifest says how long its generation has to be ready")
 	}
-	if b := p.Brake; b != nil {
-		if b.MaxRemovals != nil && *b.MaxRemovals < 0 {
-			r.At("brake", "maxRemovals").Errorf("maxRemovals %d must be 0 or more", *b.MaxRemovals)
-		}
-		if f := b.MaxFraction; f != nil && !(*f >= 0 && *f <= 1) {
-			r.At("brake", "maxFraction").Errorf("maxFraction %v must be from 0 to 1", *f)
-		}
+	if p.Brake != nil {
+		p.Brake.Check(r.At("brake"))
 	}
-	if w := p.Window; w != nil {
-		if w.Duration < score.Duration(time.Minute) {
-			r.At("window", "duration").Errorf("duration is %s, and a window must be open for a minute at least", w.Duration)
-		}
-		if w.Next(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-			r.At("window", "cron").Errorf("cron %q never comes: it must be minute, hour, day of month, month and day of week, such as \"30 2 * * sat\"", w.Cron)
-		}
+	if p.Window != nil {
+		p.Window.Check(r.At("window"))
 	}
 }
 

@@ -157,7 +157,7 @@ func TestCeilingCheck(t *testing.T) {
 		{"minReady", Ceiling{Policy: &score.Policy{MinReady: 1}}, "/policy/minReady: a ceiling has no minReady"},
 		{"removals", Ceiling{Policy: &score.Policy{Brake: &score.Brake{MaxRemovals: new(-1)}}}, "/policy/brake/maxRemovals: maxRemovals -1 must be 0 or more"},
 		{"fraction", Ceiling{Policy: &score.Policy{Brake: &score.Brake{MaxFraction: new(1.5)}}}, "/policy/brake/maxFraction: maxFraction 1.5 must be from 0 to 1"},
-		{"cron", Ceiling{Policy: &score.Policy{Window: &score.Window{Cron: "@daily", Duration: score.Duration(time.Hour)}}}, `/policy/window/cron: cron "@daily" never comes`},
+		{"cron", Ceiling{Policy: &score.Policy{Window: &score.Window{Cron: "@daily", Duration: score.Duration(time.Hour)}}}, `/policy/window/cron: cron "@daily" must be five fields`},
 		{"duration", Ceiling{Policy: &score.Policy{Window: &score.Window{Cron: "0 2 * * *"}}}, "/policy/window/duration: duration is 0s, and a window must be open for a minute at least"},
 		{"kind", Ceiling{Kinds: []score.Kind{"contaner"}}, `/kinds/0: this version knows no kind "contaner"`},
 		{"relative path", Ceiling{Paths: []string{"/srv", "srv"}}, `/paths/1: path "srv" must be absolute and clean`},
