@@ -34,7 +34,7 @@ func TestStopInTheMiddleOfWhatWasConfirmed(t *testing.T) {
 		stop()
 		r.dev.Before(nil)
 		r.restart()
-		_, f, h, _ = r.running()
+		_, f, _, _ = r.running()
 		later(time.Minute)
 		if got := f.answer(t, "cut"); got.Result != interpret.ResultInterrupted {
 			t.Errorf("%+v", got)
