@@ -79,3 +79,46 @@ func (g *gate) primary() (store.Entry, bool) {
 	}
 	return g.Store.Owner(string(g.it.claims[0]))
 }
+
+// owner is the manifest that the ledger names; empty if there is none.
+func (p *pass) owner(r score.Resource) string {
+	e, _ := p.Store.Owner(string(r))
+	return e.Manifest
+}
+
+// rival returns an item that owns something that it claims: the one whose manifest the
+// ledger names, else the one whose manifest's name comes first. It is the same on every
+// device.
+func (p *pass) rival(it *item) (*item, score.Resource) {
+	for _, r := range it.claims {
+		if !r.IsPort() && len(p.plan.claimed[r]) < 2 {
+			continue // as nearly always
+		}
+		claims := p.plan.claims(r)
+		w := claims[0]
+		for _, c := range claims {
+			if p.owner(c.res) == c.it.manifest.name {
+				w = c
+				break
+			}
+		}
+		if w.it != it {
+			return w.it, r
+		}
+	}
+	return nil, ""
+}
+
+// absentOwner returns a manifest that owns something that it claims and is not in the
+// plan. An incomplete assignment says nothing about it: it may well be there.
+func (p *pass) absentOwner(it *item) (string, score.Resource) {
+	if p.plan.intent.Assignment.Spec.Complete {
+		return "", ""
+	}
+	for _, c := range it.claims {
+		if m := p.owner(c); m != "" && m != it.manifest.name && !p.plan.has(m) {
+			return m, c
+		}
+	}
+	return "", ""
+}

@@ -238,29 +238,6 @@ func (p *plan) has(manifest string) bool {
 	return false
 }
 
-// rival returns an item that owns something that it claims: the one whose manifest the
-// ledger names, else the one whose manifest's name comes first. It is the same on every
-// device.
-func (p *plan) rival(it *item, owner func(score.Resource) string) (*item, score.Resource) {
-	for _, r := range it.claims {
-		if !r.IsPort() && len(p.claimed[r]) < 2 {
-			continue // as nearly always
-		}
-		claims := p.claims(r)
-		w := claims[0]
-		for _, c := range claims {
-			if owner(c.res) == c.it.manifest.name {
-				w = c
-				break
-			}
-		}
-		if w.it != it {
-			return w.it, r
-		}
-	}
-	return nil, ""
-}
-
 // claims returns who claims r or a port that overlaps it, in the order of their
 // manifests' names.
 func (p *plan) claims(r score.Resource) (out []claim) {
@@ -276,18 +253,4 @@ func (p *plan) claims(r score.Resource) (out []claim) {
 		}
 	}
 	return out
-}
-
-// absentOwner returns a manifest that owns something that it claims and is not in the
-// plan. An incomplete assignment says nothing about it: it may well be there.
-func (p *plan) absentOwner(it *item, owner func(score.Resource) string) (string, score.Resource) {
-	if p.intent.Assignment.Spec.Complete {
-		return "", ""
-	}
-	for _, c := range it.claims {
-		if m := owner(c); m != "" && m != it.manifest.name && !p.has(m) {
-			return m, c
-		}
-	}
-	return "", ""
 }

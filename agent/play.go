@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
-	"github.com/continuo-fleet/continuo/score"
 )
 
 // scoreTimeout bounds one score: a device that hangs must not hang the agent with it.
@@ -74,11 +73,11 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 		g.effort = it.effort
 		return it.status, nil
 	}
-	if w, res := p.plan.rival(it, p.owner); w != nil {
+	if w, res := p.rival(it); w != nil {
 		return interpret.ScoreStatus{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
 			Message: fmt.Sprintf("%s is owned by score %q of manifest %q", res, w.score.ID, w.manifest.name)}, nil
 	}
-	if m, res := p.plan.absentOwner(it, p.owner); m != "" {
+	if m, res := p.absentOwner(it); m != "" {
 		return interpret.ScoreStatus{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
 			Message: fmt.Sprintf("%s is owned by manifest %q, of which this one says nothing", res, m)}, nil
 	}
@@ -138,11 +137,6 @@ func word(st interpret.ScoreStatus) string {
 		return "not up yet"
 	}
 	return string(st.Outcome)
-}
-
-func (p *pass) owner(r score.Resource) string {
-	e, _ := p.Store.Owner(string(r))
-	return e.Manifest
 }
 
 // cause is why a difference is there: the wish is new, or was never true, or reality moved. A

@@ -20,7 +20,7 @@ func (p *pass) fresh(items []*item) []*item {
 			return true
 		}
 		e, owned := p.gate(it).primary()
-		w, _ := p.plan.rival(it, p.owner)
+		w, _ := p.rival(it)
 		return owned && e.SpecDigest == it.digest || w != nil
 	})
 }
