@@ -1,11 +1,13 @@
 package agent_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -70,5 +72,56 @@ func TestLeftOverGoesLast(t *testing.T) {
 				r.gone("/etc/c")
 			})
 		})
+	}
+}
+
+// What a signed approval has begun to remove is finished after a crash, whatever has not converged (K13).
+func TestBegunLeftOverIsFinished(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.dev.Fail(memory.OpFile, "file:/etc/bad", topology.Faultf(topology.CodeNotRegular, "it is a directory"))
+		r.apply(intent(1, manifest("m", file("a", "/etc/a", "1"), file("c", "/etc/c", "1"))))
+		_, f, h, stop := r.running()
+		offer(t, h, intent(2, manifest("m", file("a", "/etc/a", "1"), file("b", "/etc/bad", "1"))))
+		later(time.Second)
+		plan := f.plan(t, h)
+		r.dev.Before(func(ctx context.Context, c memory.Call) error { // the power fails in the middle of the removal
+			if c.Op != memory.OpRemoveFile {
+				return nil
+			}
+			r.disk = r.disk.Crash(store.LoseAll)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		op := interpret.Operation{ID: "cut", Verb: interpret.VerbApprove, Plan: plan.ID, Approvals: all(plan)[1:], Expires: time.Now().Add(time.Hour)}
+		if err := h.Operation(op, "d"); err != nil {
+			t.Fatal(err)
+		}
+		later(time.Second)
+		r.content("/etc/c", "1")
+		stop()
+		r.dev.Before(nil)
+		r.start()
+		r.running()
+		later(time.Minute)
+		r.gone("/etc/c")
+	})
+}
+
+// What the policy gives up is given up last, too.
+func TestReleasedLast(t *testing.T) {
+	r := newRig(t)
+	pol := score.Policy{Preset: score.Converge, OnAbsent: score.AbsentRelease}
+	r.apply(intent(1, under(pol, manifest("m", file("a", "/etc/a", "1"), file("c", "/etc/c", "1")))))
+	r.dev.Fail(memory.OpFile, "file:/etc/bad", topology.Faultf(topology.CodeIO, "io"))
+	next := intent(2, under(pol, manifest("m", file("a", "/etc/a", "1"), file("b", "/etc/bad", "1"))))
+	r.apply(next)
+	if _, owned := r.store.Owner("file:/etc/c"); !owned {
+		t.Error("it is given up before the rest has converged")
+	}
+	r.dev.Heal()
+	r.confirm(next) // it is not tried again at once by itself
+	if _, owned := r.store.Owner("file:/etc/c"); owned {
+		t.Error("it is owned still")
 	}
 }
