@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"maps"
 	"strings"
 	"time"
 
@@ -29,8 +28,8 @@ func (p *pass) policyOf(manifest string) score.Policy {
 	return last
 }
 
-// keepPolicies notes the policies of the manifests of the plan, and forgets those of
-// manifests of which nothing is left.
+// keepPolicies notes the policies of the manifests of the plan, and forgets what the books say
+// of manifests that are gone and of which nothing is left.
 func (p *pass) keepPolicies() error {
 	notes := map[string]string{}
 	for _, m := range p.plan.manifests {
@@ -40,13 +39,27 @@ func (p *pass) keepPolicies() error {
 		}
 		notes[notePolicy+m.name] = string(text)
 	}
-	for name := range maps.Keys(p.Store.Notes(notePolicy)) {
-		manifest := strings.TrimPrefix(name, notePolicy)
-		if _, wanted := notes[name]; !wanted && len(p.Store.ByManifest(manifest)) == 0 {
-			notes[name] = ""
+	for _, prefix := range []string{notePolicy, noteTrial, noteCondemned} {
+		for name := range p.Store.Notes(prefix) {
+			if p.forgotten(strings.TrimPrefix(name, prefix)) {
+				notes[name] = ""
+			}
+		}
+	}
+	for _, manifest := range p.Store.Goods() {
+		if p.forgotten(manifest) {
+			if err := p.Store.DropGood(manifest); err != nil {
+				return err
+			}
 		}
 	}
 	return p.Store.SetNotes(notes)
+}
+
+// forgotten reports whether nobody wants a manifest any more, and nothing of it is left. An intent
+// that is not complete says nothing about those that it does not name.
+func (p *pass) forgotten(manifest string) bool {
+	return p.plan.intent.Assignment.Spec.Complete && !p.plan.has(manifest) && len(p.Store.ByManifest(manifest)) == 0
 }
 
 // closed reports whether one of the windows that changes wait for is not open now, and when all

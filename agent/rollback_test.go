@@ -405,3 +405,22 @@ func TestReviewedRollsBackWhole(t *testing.T) {
 		})
 	}
 }
+
+// Of a manifest that is gone, and of which nothing is left, the books keep nothing.
+func TestGoodVersionsGo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, _, h, _ := r.running()
+		offer(t, h, intent(1, version(1, manifest("m", file("a", "/etc/a", "1"))), manifest("n", file("b", "/etc/b", "1"))))
+		later(time.Minute)
+		if got := r.store.Goods(); len(got) != 1 {
+			t.Fatalf("good versions of %v", got)
+		}
+		offer(t, h, intent(2, manifest("n", file("b", "/etc/b", "1"))))
+		later(time.Hour)
+		notes := r.store.Notes("policy/")
+		if got := r.store.Goods(); len(got) > 0 || len(notes) != 1 || len(r.store.Notes("trial/"))+len(r.store.Notes("condemned/")) > 0 {
+			t.Errorf("good versions of %v, notes %v", got, notes)
+		}
+	})
+}
