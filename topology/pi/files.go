@@ -72,7 +72,7 @@ func (f *files) content(n node, p string) (int, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Ino != n.stat.Ino || st.Dev != n.stat.Dev {
 		_ = unix.Close(fd)
-		return -1, topology.Faultf(topology.CodeUnknown, "%s was replaced while it was read", p)
+		return -1, topology.Faultf(topology.CodeChanged, "%s was replaced while it was read", p)
 	}
 	return fd, nil
 }

@@ -34,6 +34,12 @@ func (f *files) WriteFile(ctx context.Context, w topology.FileWrite) error {
 	defer dir.Close()
 
 	old, err := f.present(dir, name, w.Path)
+	for range 10 { // somebody else writes it, too: what is there now is looked at
+		if err == nil || topology.FaultOf(err).Code != topology.CodeChanged {
+			break
+		}
+		old, err = f.present(dir, name, w.Path)
+	}
 	if err != nil {
 		return err
 	}
