@@ -2,14 +2,15 @@ package conform
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
 
-// An EventBench tells about changes of files and, where the device has them, of
-// services and containers.
+// An EventBench tells about changes of files and, for all of Events, of services and
+// containers.
 type EventBench struct {
 	FileBench
 	Events     topology.Events
@@ -19,7 +20,12 @@ type EventBench struct {
 
 // Events is the suite of what tells about changes. A device may miss some by contract;
 // these it may not, or drift is found by the slow safety pass only.
-func Events(t *testing.T, bench func(*testing.T) EventBench) { suite(t, bench, eventTests) }
+func Events(t *testing.T, bench func(*testing.T) EventBench) {
+	suite(t, bench, slices.Concat(fileEventTests, unitEventTests))
+}
+
+// FileEvents is the part of Events for a device that has files alone.
+func FileEvents(t *testing.T, bench func(*testing.T) EventBench) { suite(t, bench, fileEventTests) }
 
 // watch starts to watch, and returns where changes arrive.
 func (b EventBench) watch(t *testing.T, resources ...topology.Resource) <-chan topology.Resource {
@@ -68,7 +74,7 @@ func quiet(seen <-chan topology.Resource) {
 	}
 }
 
-var eventTests = []test[EventBench]{
+var fileEventTests = []test[EventBench]{
 	{"file", func(t *testing.T, b EventBench) {
 		p := b.path("d/f")
 		b.write(t, topology.FileWrite{Path: p, Content: []byte("x"), Mode: 0o644})
@@ -113,10 +119,10 @@ var eventTests = []test[EventBench]{
 			return b.Files.WriteFile(t.Context(), topology.FileWrite{Path: p, Content: []byte("x"), Mode: 0o644})
 		})
 	}},
+}
+
+var unitEventTests = []test[EventBench]{
 	{"unit (H25, H62)", func(t *testing.T, b EventBench) {
-		if b.Services == nil {
-			t.Skip("not done on this device: no services to watch")
-		}
 		s := *b.Services
 		u := s.unit(t, "watched.service")
 		s.define(t, u, runs)
@@ -130,9 +136,6 @@ var eventTests = []test[EventBench]{
 		told(t, seen, r, func() error { return s.Services.Define(t.Context(), u, []byte(runs+"# new\n"), "m/s") })
 	}},
 	{"container (H25)", func(t *testing.T, b EventBench) {
-		if b.Containers == nil {
-			t.Skip("not done on this device: no containers to watch")
-		}
 		k := *b.Containers
 		c := k.config(t, k.Runs, "watched")
 		k.run(t, c)

@@ -52,7 +52,7 @@ func TestConformFiles(t *testing.T) {
 }
 
 func TestConformEvents(t *testing.T) {
-	conform.Events(t, func(t *testing.T) conform.EventBench {
+	conform.FileEvents(t, func(t *testing.T) conform.EventBench {
 		d, b := fileBench(t)
 		return conform.EventBench{FileBench: b, Events: d.Events()}
 	})

@@ -78,9 +78,13 @@ func wantNoTemp(t testing.TB, dir string) {
 
 func needRoot(t testing.TB) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
+	if os.Geteuid() == 0 {
+		return
 	}
+	if os.Getenv("CONTINUO_DEVICE_REQUIRED") != "" {
+		t.Fatal("needs root")
+	}
+	t.Skip("needs root")
 }
 
 func TestFileState(t *testing.T) { // H60, case 36
