@@ -4,10 +4,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
+
+// onTrial gives the device a version that is good, and then one that does not become ready: nobody listens on its port.
+func (r *rig) onTrial(h agent.Handler) {
+	r.t.Helper()
+	probed := func(n uint64, content string) score.Manifest {
+		s := service("app", "app.service", "conf")
+		s.Health = &score.Health{Readiness: &score.Probe{TCP: &score.TCPProbe{Port: 80}, Period: score.Duration(10 * time.Second)}}
+		return version(n, manifest("m", file("conf", "/etc/conf", content), s))
+	}
+	r.dev.Listen("127.0.0.1:80", memory.Endpoint{})
+	offer(r.t, h, intent(1, probed(1, "1")))
+	later(time.Minute)
+	r.dev.Unlisten("127.0.0.1:80")
+	offer(r.t, h, intent(2, probed(2, "2")))
+}
 
 // A device that was off for hours in the middle of a trial, or whose clock was set, gives the version its time once more;
 // one that never becomes ready is rolled back all the same (case 135).
@@ -16,16 +32,7 @@ func TestTrialOverALongStop(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			r := newRig(t)
 			_, f, h, stop := r.running()
-			probed := func(n uint64, content string) score.Manifest {
-				s := service("app", "app.service", "conf")
-				s.Health = &score.Health{Readiness: &score.Probe{TCP: &score.TCPProbe{Port: 80}, Period: score.Duration(10 * time.Second)}}
-				return version(n, manifest("m", file("conf", "/etc/conf", content), s))
-			}
-			r.dev.Listen("127.0.0.1:80", memory.Endpoint{})
-			offer(t, h, intent(1, probed(1, "1")))
-			later(time.Minute)
-			r.dev.Unlisten("127.0.0.1:80")
-			offer(t, h, intent(2, probed(2, "2")))
+			r.onTrial(h)
 			later(3 * time.Minute)
 			again := func() {
 				stop()

@@ -23,16 +23,7 @@ func TestClockIsSet(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				r := newRig(t)
 				_, f, h, _ := r.running()
-				probed := func(n uint64, content string) score.Manifest {
-					s := service("app", "app.service", "conf")
-					s.Health = &score.Health{Readiness: &score.Probe{TCP: &score.TCPProbe{Port: 80}, Period: score.Duration(10 * time.Second)}}
-					return version(n, manifest("m", file("conf", "/etc/conf", content), s))
-				}
-				r.dev.Listen("127.0.0.1:80", memory.Endpoint{})
-				offer(t, h, intent(1, probed(1, "1")))
-				later(time.Minute)
-				r.dev.Unlisten("127.0.0.1:80")
-				offer(t, h, intent(2, probed(2, "2")))
+				r.onTrial(h)
 				later(2 * time.Minute)
 				set()
 				later(150 * time.Second)

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/url"
-	"strings"
 )
 
 const goodFolder = "good"
@@ -149,20 +148,12 @@ func (p part) good(manifest string) (Good, bool) {
 
 // loadGoods finds out which copies are whole.
 func (s *Store) loadGoods(rec *Recovered) error {
-	files, err := s.fs.List(goodFolder)
-	if err != nil && !unreadable(err) {
+	names, err := s.copied(goodFolder)
+	if err != nil {
 		return err
 	}
 	seen := map[string]bool{}
-	for _, file := range files {
-		escaped, ok := strings.CutSuffix(file, ".0")
-		if !ok {
-			escaped, ok = strings.CutSuffix(file, ".1")
-		}
-		name, err := url.PathUnescape(escaped)
-		if !ok || err != nil || name == "" || seen[name] || url.PathEscape(name) != escaped {
-			continue
-		}
+	for _, name := range names {
 		seen[name] = true
 		if err := s.loadGood(rec, name); err != nil {
 			return err

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -162,22 +163,33 @@ func (p part) intent() (Intent, bool) {
 	return in, !r.bad && in.Name != "" && in.Digest != ""
 }
 
-// loadIntents reads the envelopes and holds them against the marks.
-func (s *Store) loadIntents(rec *Recovered) error {
-	files, err := s.fs.List(intentFolder)
+// copied lists the names in a folder whose files are two copies of each: NAME.0 and NAME.1.
+func (s *Store) copied(folder string) (names []string, err error) {
+	files, err := s.fs.List(folder)
 	if err != nil && !unreadable(err) {
-		return err
+		return nil, err
 	}
-	seen := map[string]bool{}
 	for _, file := range files {
 		escaped, ok := strings.CutSuffix(file, ".0")
 		if !ok {
 			escaped, ok = strings.CutSuffix(file, ".1")
 		}
 		name, err := url.PathUnescape(escaped)
-		if !ok || err != nil || seen[name] || url.PathEscape(name) != escaped {
-			continue
+		if ok && err == nil && name != "" && !slices.Contains(names, name) && url.PathEscape(name) == escaped {
+			names = append(names, name)
 		}
+	}
+	return names, nil
+}
+
+// loadIntents reads the envelopes and holds them against the marks.
+func (s *Store) loadIntents(rec *Recovered) error {
+	names, err := s.copied(intentFolder)
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
 		seen[name] = true
 		if m, known := s.marks[name]; known && !m.held {
 			continue // forgotten; the power went before the files did

@@ -100,6 +100,16 @@ func (c *connection) connect(ctx context.Context, patient bool) (*fleet.Fleet, e
 	return c.connectAs(ctx, localnats.Dir.Operator, patient)
 }
 
+// about reads the device that a command is about, and connects to its fleet.
+func (c *connection) about(ctx context.Context, args []string) (fleet.Device, *fleet.Fleet, error) {
+	d, err := theDevice(args)
+	if err != nil {
+		return d, nil, err
+	}
+	f, err := c.connect(ctx, false)
+	return d, f, err
+}
+
 func (c *connection) connectAs(ctx context.Context, user as, patient bool) (*fleet.Fleet, error) {
 	o, err := c.options(user)
 	if err != nil {

@@ -32,11 +32,7 @@ device is not asked: what it sent is read from the fleet's journal. continuo his
 what a device did without being asked.`,
 		Args: oneDevice(0, 1, "a DEVICE, and the ID of a receipt if one is meant"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := theDevice(args)
-			if err != nil {
-				return err
-			}
-			f, err := c.connect(cmd.Context(), false)
+			d, f, err := c.about(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -80,11 +76,7 @@ somebody else (VERB is pass). RESULT is done, failed, refused, conflict (another
 id), or interrupted. continuo receipts DEVICE ID, with the id in RECEIPT, shows one in full.`,
 		Args: oneDevice(0, 0, "one DEVICE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := theDevice(args)
-			if err != nil {
-				return err
-			}
-			f, err := c.connect(cmd.Context(), false)
+			d, f, err := c.about(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
