@@ -70,7 +70,7 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 		v.Allow = d.Decision == interpret.DecideApply
 		v.Outcome = outcomeOf(d)
 	}
-	if a.Cause == interpret.CauseDrift && d.Decision == interpret.DecideReport && g.it.policy.OnDrift == "ignore" && !g.blocked {
+	if a.Cause == interpret.CauseDrift && d.Decision == interpret.DecideReport && g.it.policy.OnDrift == score.DriftIgnore && !g.blocked {
 		v.Outcome, g.ignored = interpret.Unchanged, true // it is said, and does not count
 	}
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, v.Code, v.Message
