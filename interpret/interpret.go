@@ -85,6 +85,10 @@ type Change struct {
 // to restart this one has changed.
 const FieldRestart = "restartOn"
 
+// FieldReload is the field of the change that the engine adds when a score that makes this
+// one read its configuration again has changed.
+const FieldReload = "reloadOn"
+
 // An Effect is what a change does to a device. A kind declares it for each change; an
 // effect it does not declare counts as Destroy.
 type Effect string
@@ -141,6 +145,21 @@ type Texter[S score.Spec, R any] interface {
 // Prefetch would have to fetch.
 type Stocker[S score.Spec, R any] interface {
 	Stocked(ctx context.Context, r R, s S) error
+}
+
+// A Checkpointer is optionally implemented by interpreters of what could cut the device off
+// from its fleet. Checkpoint is called before Apply, and what it returns is committed when
+// the gate has proved that the fleet is still reached, and rolled back otherwise. It is nil
+// if none of the changes could cut the device off.
+type Checkpointer[S score.Spec, W any] interface {
+	Checkpoint(ctx context.Context, w W, s S, t Task) (topology.Checkpoint, error)
+}
+
+// An Observer knows one kind of score that is looked at and never made true: Observe and
+// Diff are those of an Interpreter. What differs is reported as Drifted.
+type Observer[S score.Spec, O Observed, R any] interface {
+	Observe(ctx context.Context, r R, s S) (O, error)
+	Diff(s S, o O) []Change
 }
 
 // A Locator is optionally implemented by interpreters that know which field of a spec a

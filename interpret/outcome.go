@@ -50,6 +50,8 @@ const (
 	CodeDeadline          Code = "deadline"                  // the generation did not become ready in time
 	CodeNoop              Code = "noop"                      // the score says to only look
 	CodeLimit             Code = "limit"                     // it was changed as often as its score allows
+	CodeObserved          Code = "observed_only"             // the kind is looked at and never made true
+	CodeNoProof           Code = "no_proof"                  // it could cut the device off, and there is no way to prove that it does not
 	CodeGaveUp            Code = "gave_up"                   // it failed as often as it may be tried
 )
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -45,6 +46,10 @@ type Verdict struct {
 	// Task to do: mark and retry are the gate's to know.
 	Mark  topology.Mark
 	Retry bool
+	// Prove returns nil as soon as the fleet is reached, and an error when there is no hope of
+	// that any more. It is called after a change that could cut the device off, which is
+	// taken back if it fails; without it no such change is made.
+	Prove func(ctx context.Context) error
 }
 
 // A Gate stands in front of every change, whoever asks for it: Apply and Remove of an
@@ -94,6 +99,10 @@ func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, er
 		return st, gate.Holds(ctx, s, obs.OwnedBy())
 	}
 	st.Changes, st.Cause = changes, w.Cause
+	if b.looks {
+		st.end(Drifted, CodeObserved, fmt.Sprintf("%s is %q and should be %q; this kind of score is looked at and never made true", changes[0].Field, changes[0].Have, changes[0].Want))
+		return st, nil
+	}
 	a := Action{Score: s, Cause: w.Cause, Effect: Worst(changes), Changes: changes, Found: obs.Exists(), FoundMark: obs.OwnedBy()}
 	v, err := gate.Admit(ctx, a)
 	if err != nil || !v.Allow {
@@ -102,7 +111,7 @@ func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, er
 	}
 	st.Authority, st.Backup = v.Authority, v.Backup
 	before, public, readable := b.read(ctx, s, a)
-	b.perform(ctx, s, Task{changes, v.Mark, v.Retry}, &st)
+	b.attempt(ctx, s, Task{changes, v.Mark, v.Retry}, v.Prove, &st)
 	if readable {
 		if after, still, ok := b.read(ctx, s, a); ok {
 			a.Text = &Text{before, after, public && still}
@@ -133,6 +142,53 @@ func (readOnly) Admit(context.Context, Action) (Verdict, error) {
 }
 func (readOnly) Done(context.Context, Action, ScoreStatus) error         { return nil }
 func (readOnly) Holds(context.Context, score.Score, topology.Mark) error { return nil }
+
+// attempt performs task, and takes back what turns out to cut the device off.
+func (b Binding) attempt(ctx context.Context, s score.Score, task Task, prove func(context.Context) error, st *ScoreStatus) {
+	var cp topology.Checkpoint
+	if b.checkpoint != nil {
+		var err error
+		if cp, err = b.checkpoint(ctx, s.Spec, task); err != nil {
+			b.fault(st, "cannot make a checkpoint", err)
+			return
+		}
+	}
+	if cp != nil && prove == nil {
+		b.takeBack(ctx, s, cp, st, Refused, CodeNoProof, "it could cut the device off, and this device has no server to prove that it does not: give confirm.connect, an address that must be reached")
+		return
+	}
+	b.perform(ctx, s, task, st)
+	if cp == nil {
+		return
+	}
+	if st.Outcome != Changed {
+		b.takeBack(ctx, s, cp, st, st.Outcome, st.Code, st.Message)
+		return
+	}
+	if err := prove(ctx); err != nil {
+		b.takeBack(ctx, s, cp, st, RolledBack, Code(topology.CodeConnectivity), "it was taken back, because afterwards the fleet could not be reached: "+topology.FaultOf(err).Text)
+		return
+	}
+	if err := cp.Commit(ctx); err != nil {
+		b.takeBack(ctx, s, cp, st, RolledBack, Code(topology.FaultOf(err).Code), "it was taken back, because it could not be kept: "+topology.FaultOf(err).Text)
+	}
+}
+
+// takeBack brings back what was there before an attempt, also when the agent is told to stop.
+func (b Binding) takeBack(ctx context.Context, s score.Score, cp topology.Checkpoint, st *ScoreStatus, as Outcome, code Code, why string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackPatience)
+	defer cancel()
+	st.end(as, code, why)
+	if err := cp.Rollback(ctx); err != nil {
+		b.fault(st, "cannot take it back: "+why, err)
+	}
+	if obs, err := b.observe(ctx, s.Spec); err == nil {
+		st.observed(obs)
+	}
+}
+
+// rollbackPatience is how long it may take to bring back what was there before.
+const rollbackPatience = time.Minute
 
 func (b Binding) perform(ctx context.Context, s score.Score, task Task, st *ScoreStatus) {
 	if err := b.apply(ctx, s.Spec, task); err != nil {

@@ -12,17 +12,19 @@ import (
 // A Binding is an interpreter tied to a topology, with its types erased. Only Of
 // makes one, and only a Table uses it.
 type Binding struct {
-	kind     score.Kind
-	observed reflect.Type
-	observe  func(context.Context, score.Spec) (Observed, error)
-	diff     func(score.Spec, Observed) []Change
-	apply    func(context.Context, score.Spec, Task) error
-	remove   func(context.Context, score.Spec) error
-	prefetch func(context.Context, score.Spec) error                          // nil: nothing to fetch
-	field    func(topology.Code) string                                       // nil: faults are about no field
-	removal  func(score.Spec) Effect                                          // nil: Remove
-	text     func(context.Context, score.Spec) (text string, public, ok bool) // nil: it is no text
-	stocked  func(context.Context, score.Spec) error                          // nil: it needs nothing from elsewhere
+	kind       score.Kind
+	observed   reflect.Type
+	observe    func(context.Context, score.Spec) (Observed, error)
+	diff       func(score.Spec, Observed) []Change
+	apply      func(context.Context, score.Spec, Task) error
+	remove     func(context.Context, score.Spec) error
+	prefetch   func(context.Context, score.Spec) error                              // nil: nothing to fetch
+	field      func(topology.Code) string                                           // nil: faults are about no field
+	removal    func(score.Spec) Effect                                              // nil: Remove
+	text       func(context.Context, score.Spec) (text string, public, ok bool)     // nil: it is no text
+	stocked    func(context.Context, score.Spec) error                              // nil: it needs nothing from elsewhere
+	checkpoint func(context.Context, score.Spec, Task) (topology.Checkpoint, error) // nil: it cuts nobody off
+	looks      bool                                                                 // it is never made true
 }
 
 // Of ties in to the read half r and the write half w of a capability.
@@ -54,11 +56,33 @@ func Of[S score.Spec, O Observed, R, W any](in Interpreter[S, O, R, W], r R, w W
 	if st, ok := in.(Stocker[S, R]); ok {
 		b.stocked = func(ctx context.Context, s score.Spec) error { return st.Stocked(ctx, r, s.(S)) }
 	}
+	if c, ok := in.(Checkpointer[S, W]); ok {
+		b.checkpoint = func(ctx context.Context, s score.Spec, t Task) (topology.Checkpoint, error) {
+			return c.Checkpoint(ctx, w, s.(S), t)
+		}
+	}
 	if l, ok := in.(Locator); ok {
 		b.field = l.FieldOf
 	}
 	return b
 }
+
+// Looking ties a kind that is never made true to the read half r of a capability.
+func Looking[S score.Spec, O Observed, R any](in Observer[S, O, R], r R) Binding {
+	b := Of[S, O, R, R](onlooker[S, O, R]{in}, r, r)
+	b.looks = true
+	if l, ok := in.(Locator); ok {
+		b.field = l.FieldOf
+	}
+	return b
+}
+
+// An onlooker has nothing that it could apply or remove.
+type onlooker[S score.Spec, O Observed, R any] struct{ Observer[S, O, R] }
+
+func (onlooker[S, O, R]) Apply(context.Context, R, S, Task) error { return nil }
+func (onlooker[S, O, R]) Remove(context.Context, R, S) error      { return nil }
+func (onlooker[S, O, R]) RemovalEffect(S) Effect                  { return Nothing }
 
 // A Table holds the interpreters of one topology.
 type Table struct{ byKind map[score.Kind]Binding }

@@ -112,10 +112,15 @@ func checkReferences(r *Report, scores []Score) {
 		for j, need := range s.After {
 			checkNeed(r.At(i, "after", j), need)
 		}
-		if rs, ok := s.Spec.(Restarter); ok {
-			for j, need := range rs.RestartTriggers() {
-				checkNeed(r.At(i, "spec", "restartOn", j), need)
+		restart, reload := s.Triggers()
+		for j, need := range restart {
+			checkNeed(r.At(i, "spec", "restartOn", j), need)
+		}
+		for j, need := range reload {
+			if slices.Contains(restart, need) {
+				r.At(i, "spec", "reloadOn", j).Errorf("score %q is in restartOn, too: it either restarts this one or makes it read again", need)
 			}
+			checkNeed(r.At(i, "spec", "reloadOn", j), need)
 		}
 	}
 	if cycle := Cycle(scores); len(cycle) > 0 {

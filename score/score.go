@@ -40,6 +40,13 @@ type Restarter interface {
 	RestartTriggers() []ID
 }
 
+// A Reloader is implemented by specs that read their configuration again when other scores
+// change, without a restart. Every Reloader is a Restarter.
+type Reloader interface {
+	// ReloadTriggers lists the scores whose change reloads this one.
+	ReloadTriggers() []ID
+}
+
 // A Score is one element of desired state.
 type Score struct {
 	ID           ID
@@ -66,20 +73,31 @@ func (s Score) clone() Score {
 	return s
 }
 
-// Needs lists every score that must have converged before s: After and the
-// restart triggers.
+// Needs lists every score that must have converged before s: After and the triggers.
 func (s Score) Needs() []ID {
-	r, ok := s.Spec.(Restarter)
-	if !ok {
+	restart, reload := s.Triggers()
+	if len(restart)+len(reload) == 0 {
 		return s.After
 	}
 	needs := slices.Clone(s.After)
-	for _, id := range r.RestartTriggers() {
+	for _, id := range slices.Concat(restart, reload) {
 		if !slices.Contains(needs, id) {
 			needs = append(needs, id)
 		}
 	}
 	return needs
+}
+
+// Triggers lists the scores whose change restarts s, and those whose change makes it
+// read its configuration again.
+func (s Score) Triggers() (restart, reload []ID) {
+	if r, ok := s.Spec.(Restarter); ok {
+		restart = r.RestartTriggers()
+	}
+	if r, ok := s.Spec.(Reloader); ok {
+		reload = r.ReloadTriggers()
+	}
+	return restart, reload
 }
 
 // envelope is the form of a Score in JSON and YAML.
