@@ -13,7 +13,7 @@ type Confirm struct {
 	Within Duration `json:"within,omitzero"`
 	// Connect is a TCP address, host:port, that must be reached as well as the server of the fleet, or instead of it on
 	// a device that has none.
-	Connect string `json:"connect,omitempty" jsonschema:"example=192.168.1.1:53"`
+	Connect string `json:"connect,omitempty" jsonschema:"example=192.0.2.1:53"`
 }
 
 // A Confirming is implemented by specs whose changes could cut the device off.
@@ -45,6 +45,6 @@ func (c *Confirm) check(r *Report) {
 	host, port, err := net.SplitHostPort(c.Connect)
 	n, bad := strconv.ParseUint(port, 10, 16)
 	if err != nil || host == "" || bad != nil || n == 0 {
-		r.At("connect").Errorf("connect is %q: want a TCP address such as 192.168.1.1:53", c.Connect)
+		r.At("connect").Errorf("connect is %q: want a TCP address such as 192.0.2.1:53", c.Connect)
 	}
 }
