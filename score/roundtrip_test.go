@@ -33,6 +33,10 @@ func (r values) special(t reflect.Type) (any, bool) {
 		return score.Mode(r.IntN(0o10000)), true
 	case reflect.TypeFor[score.Duration]():
 		return score.Duration(r.Int64N(1 << 62)), true
+	case reflect.TypeFor[score.Bytes]():
+		return score.Bytes(r.Uint64N(1<<30)+1) << 10, true
+	case reflect.TypeFor[score.Percent]():
+		return score.Percent(r.IntN(99999) + 1), true
 	case reflect.TypeFor[score.Port]():
 		p := score.Port{Host: uint16(r.IntN(1<<15) + 1), Container: uint16(r.IntN(1<<15) + 1), More: uint16(r.IntN(3)), UDP: r.IntN(2) == 0}
 		if r.IntN(2) == 0 {

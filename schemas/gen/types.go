@@ -43,6 +43,10 @@ func (g generator) mapped(t reflect.Type) *jsonschema.Schema {
 		return text(score.ModePattern, 0, "0644")
 	case reflect.TypeFor[score.Duration]():
 		return text(score.DurationPattern, 0, "90s")
+	case reflect.TypeFor[score.Bytes]():
+		return text(score.BytesPattern, 0, "256Mi")
+	case reflect.TypeFor[score.Percent]():
+		return text(score.PercentPattern, 0, "50%")
 	case reflect.TypeFor[score.Port]():
 		return text(score.PortPattern, 0, "8080:80")
 	case reflect.TypeFor[score.Volume]():
