@@ -38,6 +38,7 @@ const (
 	OpConnect         Op = "Connect"
 	OpGet             Op = "Get"
 	OpModified        Op = "Modified"
+	OpFacts           Op = "Facts"
 )
 
 // A Call is one call of a capability.
@@ -57,11 +58,12 @@ const (
 	Containers Capability = "containers"
 	Host       Capability = "host"
 	Probes     Capability = "probes"
+	Facts      Capability = "facts"
 )
 
 var reads = map[Op]bool{
 	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpAllContainers: true, OpHostname: true,
-	OpConnect: true, OpGet: true, OpModified: true,
+	OpConnect: true, OpGet: true, OpModified: true, OpFacts: true,
 }
 
 func (o Op) capability() Capability {
@@ -74,6 +76,8 @@ func (o Op) capability() Capability {
 		return Host
 	case OpConnect, OpGet, OpModified:
 		return Probes
+	case OpFacts:
+		return Facts
 	}
 	return Services
 }

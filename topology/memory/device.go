@@ -35,6 +35,7 @@ type Device struct {
 	registry   map[string]*Image // nil: the registry does not have it
 	offline    bool              // the registry cannot be reached
 	host       topology.HostState
+	facts      topology.Facts
 	endpoints  map[string]Endpoint // by address
 
 	watchers map[*watcher]bool
@@ -52,6 +53,7 @@ func New() *Device {
 		units:  map[string]*unit{}, programs: map[string]Program{"/bin/false": {Exits: true, Status: 1}, "/bin/true": {Exits: true}},
 		containers: map[string]*container{}, images: map[string]Image{}, registry: map[string]*Image{},
 		host:     topology.HostState{Static: "raspberrypi", Transient: "raspberrypi"},
+		facts:    plainFacts(),
 		watchers: map[*watcher]bool{}, endpoints: map[string]Endpoint{},
 	}
 	for _, dir := range []string{"/", "/boot", "/dev", "/etc", "/home", "/opt", "/run", "/srv", "/tmp", "/usr", "/var"} {
@@ -72,6 +74,9 @@ func (d *Device) Containers() topology.Containers { return containers{d} }
 // Host is the name of the device.
 func (d *Device) Host() topology.Host { return host{d} }
 
+// Facts of the device.
+func (d *Device) Facts() topology.FactReader { return facts{d} }
+
 // Events of the device.
 func (d *Device) Events() topology.Events { return events{d} }
 
@@ -86,6 +91,9 @@ func (d *Device) FilesOnly() Plain { return Plain{d} }
 
 // Files of the device.
 func (p Plain) Files() topology.Files { return p.d.Files() }
+
+// Facts of the device.
+func (p Plain) Facts() topology.FactReader { return p.d.Facts() }
 
 // Events of the device.
 func (p Plain) Events() topology.Events { return p.d.Events() }
@@ -107,6 +115,9 @@ func (s Small) Services() topology.Services { return s.d.Services() }
 
 // Host is the name of the device.
 func (s Small) Host() topology.Host { return s.d.Host() }
+
+// Facts of the device.
+func (s Small) Facts() topology.FactReader { return s.d.Facts() }
 
 // Events of the device.
 func (s Small) Events() topology.Events { return s.d.Events() }
