@@ -12,3 +12,10 @@ type Checkpoint interface {
 	// Rollback brings back what was there before.
 	Rollback(ctx context.Context) error
 }
+
+// A Recoverer is implemented by topologies whose checkpoints outlive the program that made
+// them. Recover rolls back every checkpoint that a program which is gone left open, and says
+// what they were of. It is called before anything else is changed.
+type Recoverer interface {
+	Recover(ctx context.Context) ([]Resource, error)
+}

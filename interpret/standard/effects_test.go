@@ -66,6 +66,9 @@ func TestSchemaEffects(t *testing.T) {
 			for _, change := range others[field] {
 				changes = append(changes, planned(t, k.Sample, f.Index, change)...)
 			}
+			if declared == interpret.Nothing && len(changes) == 0 && k.Effects[name] == string(declared) {
+				continue // it says how a change is made, and is no part of what is compared
+			}
 			if len(changes) == 0 {
 				t.Errorf("%s: no other value makes a difference", field)
 			}

@@ -16,6 +16,7 @@ const mark = topology.Mark("test/score")
 // open is a gate that lets everything through, and remembers what it was asked.
 type open struct {
 	retry   bool
+	prove   error // what the proof comes to that the fleet is reached
 	actions []interpret.Action
 	done    []interpret.Outcome
 	holds   int
@@ -23,7 +24,7 @@ type open struct {
 
 func (o *open) Admit(_ context.Context, a interpret.Action) (interpret.Verdict, error) {
 	o.actions = append(o.actions, a)
-	return interpret.Verdict{Allow: true, Mark: mark, Retry: o.retry, Authority: "test"}, nil
+	return interpret.Verdict{Allow: true, Mark: mark, Retry: o.retry, Authority: "test", Prove: func(context.Context) error { return o.prove }}, nil
 }
 
 func (o *open) Done(_ context.Context, _ interpret.Action, st interpret.ScoreStatus) error {

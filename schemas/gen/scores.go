@@ -81,7 +81,7 @@ func (g generator) define(root *jsonschema.Schema, t reflect.Type) (string, erro
 }
 
 // effects are the words of package interpret; a test holds the two together.
-var effects = []string{"create", "mutate", "disrupt", "remove", "destroy"}
+var effects = []string{"none", "create", "mutate", "disrupt", "remove", "destroy"}
 
 // addEffects writes beside each field what changing it does at worst. A field that does not say so fails.
 func addEffects(k score.KindInfo, spec *jsonschema.Schema) error {
