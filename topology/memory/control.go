@@ -39,13 +39,17 @@ const (
 	OpGet             Op = "Get"
 	OpModified        Op = "Modified"
 	OpFacts           Op = "Facts"
+	OpSecret          Op = "Secret"
+	OpHasBlob         Op = "HasBlob"
+	OpFetchBlob       Op = "FetchBlob"
+	OpOpenBlob        Op = "OpenBlob"
 )
 
 // A Call is one call of a capability.
 type Call struct {
 	Op       Op
-	Resource topology.Resource // an image is "image:REFERENCE", a TCP address "tcp:HOST:PORT", a URL itself
-	Mutates  bool              // it may change the device; EnsureImage does if the image is not here
+	Resource topology.Resource // an image is "image:REFERENCE", a secret "secret:NAME", a content "blob:SHA256", a TCP address "tcp:HOST:PORT", a URL itself
+	Mutates  bool              // it may change the device; EnsureImage and FetchBlob do if it is not here
 }
 
 // A Capability is a part of the device that can be dead as a whole.
@@ -59,11 +63,14 @@ const (
 	Host       Capability = "host"
 	Probes     Capability = "probes"
 	Facts      Capability = "facts"
+	Secrets    Capability = "secrets"
+	Blobs      Capability = "blobs"
 )
 
 var reads = map[Op]bool{
 	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpAllContainers: true, OpHostname: true,
 	OpConnect: true, OpGet: true, OpModified: true, OpFacts: true,
+	OpSecret: true, OpHasBlob: true, OpOpenBlob: true,
 }
 
 func (o Op) capability() Capability {
@@ -78,6 +85,10 @@ func (o Op) capability() Capability {
 		return Probes
 	case OpFacts:
 		return Facts
+	case OpSecret:
+		return Secrets
+	case OpHasBlob, OpFetchBlob, OpOpenBlob:
+		return Blobs
 	}
 	return Services
 }

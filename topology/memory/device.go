@@ -37,6 +37,10 @@ type Device struct {
 	host       topology.HostState
 	facts      topology.Facts
 	endpoints  map[string]Endpoint // by address
+	secrets    map[string]secret
+	secretKey  string
+	blobs      map[string][]byte // on the device, by sha256
+	offered    map[string][]byte // in the fleet, by sha256
 
 	watchers map[*watcher]bool
 	control  control
@@ -55,6 +59,7 @@ func New() *Device {
 		host:     topology.HostState{Static: "raspberrypi", Transient: "raspberrypi"},
 		facts:    plainFacts(),
 		watchers: map[*watcher]bool{}, endpoints: map[string]Endpoint{},
+		secrets: map[string]secret{}, secretKey: "of this device", blobs: map[string][]byte{}, offered: map[string][]byte{},
 	}
 	for _, dir := range []string{"/", "/boot", "/dev", "/etc", "/home", "/opt", "/run", "/srv", "/tmp", "/usr", "/var"} {
 		d.files[dir] = d.node(topology.Directory, 0o755)

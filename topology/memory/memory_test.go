@@ -27,6 +27,18 @@ func TestConforms(t *testing.T) { // H74
 			return conform.HostBench{Host: memory.New().Host(), Unused: "unused"}
 		})
 	})
+	t.Run("Secrets", func(t *testing.T) {
+		conform.Secrets(t, func(*testing.T) conform.SecretBench {
+			d := memory.New()
+			return conform.SecretBench{Secrets: d.Secrets(), Hands: hands{d}}
+		})
+	})
+	t.Run("Blobs", func(t *testing.T) {
+		conform.Blobs(t, func(*testing.T) conform.BlobBench {
+			d := memory.New()
+			return conform.BlobBench{Blobs: d.Blobs(), Hands: hands{d}}
+		})
+	})
 	t.Run("Events", func(t *testing.T) {
 		conform.Events(t, func(t *testing.T) conform.EventBench {
 			d := memory.New()
@@ -103,6 +115,12 @@ func (h hands) EnableRuntime(unit string) error         { h.d.Enable(unit, true)
 func (h hands) RemoveByHand(name string) error          { h.d.RemoveByHand(name); return nil }
 func (h hands) Environ(name string) ([]string, error)   { return h.d.Config(name).Env, nil }
 func (h hands) Arguments(name string) ([]string, error) { return h.d.Config(name).Command, nil }
+func (h hands) SetSecret(name, value string) error      { h.d.SetSecret(name, value); return nil }
+func (h hands) DropSecret(name string) error            { h.d.DropSecret(name); return nil }
+func (h hands) ExposeSecret(name string) error          { h.d.ExposeSecret(name); return nil }
+func (h hands) Offer(content []byte) error              { h.d.OfferBlob(string(content)); return nil }
+func (h hands) Withdraw(sha256 string) error            { h.d.WithdrawBlob(sha256); return nil }
+func (h hands) Damage(sha256 string) error              { h.d.DamageBlob(sha256); return nil }
 
 func (h hands) Limited(limit string) (string, func(), error) {
 	h.d.Put("/mnt/there", "old")
