@@ -64,6 +64,56 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
+// TestEveryFieldHasAnExample: whoever writes a score sees what a value looks like, at every
+// field of every kind and of what is in it: by an example, a closed set of words, or yes and no.
+// A field that the sample of its kind has is shown as there.
+func TestEveryFieldHasAnExample(t *testing.T) {
+	type schema = map[string]any
+	var root struct {
+		Defs map[string]schema `json:"$defs"`
+	}
+	if err := json.Unmarshal(schemas.Text("manifest"), &root); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	var walk func(kind score.Kind, name string)
+	// shown follows what a field holds: its own example, or that of all that is in it.
+	var shown func(kind score.Kind, s schema) bool
+	shown = func(kind score.Kind, s schema) bool {
+		if ref, _ := s["$ref"].(string); ref != "" {
+			walk(kind, strings.TrimPrefix(ref, "#/$defs/"))
+			return true
+		}
+		if examples, _ := s["examples"].([]any); len(examples) > 0 || s["enum"] != nil || s["const"] != nil || s["type"] == "boolean" {
+			return true
+		}
+		items, ok := s["items"].(schema)
+		return ok && shown(kind, items)
+	}
+	walk = func(kind score.Kind, name string) {
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+		properties, _ := root.Defs[name]["properties"].(schema)
+		if len(properties) == 0 {
+			t.Errorf("%s: %s has no fields", kind, name)
+		}
+		for field, p := range properties {
+			p := p.(schema)
+			if d, _ := p["description"].(string); d == "" {
+				t.Errorf("%s: %s.%s has no description: write a comment above the field", kind, name, field)
+			}
+			if !shown(kind, p) {
+				t.Errorf("%s: %s.%s has no example: give it one (jsonschema:\"example=…\"), or let the sample of the kind have it", kind, name, field)
+			}
+		}
+	}
+	for _, k := range score.Kinds() {
+		walk(k.Kind, k.Type.Name())
+	}
+}
+
 // manifestOf is a valid manifest but for its one score.
 func manifestOf(kind score.Kind, spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"continuo/v1","kind":"Manifest","metadata":{"name":"m"},"spec":{"target":{"device":"d"},"policy":{"preset":"converge"},`+

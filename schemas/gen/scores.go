@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -30,6 +31,9 @@ func (g generator) addScores(root *jsonschema.Schema) error {
 		spec.Extras = map[string]any{"x-stability": string(k.Stability)}
 		if err := addEffects(k, spec); err != nil {
 			return err
+		}
+		if err := addExamples(sample, spec); err != nil {
+			return fmt.Errorf("cannot show a %s: %w", k.Kind, err)
 		}
 		dispatch = append(dispatch, when(k.Kind, "spec", name))
 	}
@@ -95,6 +99,20 @@ func addEffects(k score.KindInfo, spec *jsonschema.Schema) error {
 			p.Value.Extras = map[string]any{}
 		}
 		p.Value.Extras["x-effect"] = k.Effects[p.Key]
+	}
+	return nil
+}
+
+// addExamples shows a field that has no example of its own as the sample of its kind has it.
+func addExamples(sample json.RawMessage, spec *jsonschema.Schema) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(sample, &fields); err != nil {
+		return err
+	}
+	for p := spec.Properties.Oldest(); p != nil; p = p.Next() {
+		if v, ok := fields[p.Key]; ok && len(p.Value.Examples) == 0 && len(p.Value.Enum) == 0 && p.Value.Type != "boolean" {
+			p.Value.Examples = []any{v}
+		}
 	}
 	return nil
 }
