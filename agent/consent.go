@@ -49,7 +49,7 @@ func (c *consent) given(a interpret.PlannedAction) (g authority.Given, name stri
 		return authority.Plan, c.name, false
 	case !planned:
 		return authority.None, "", false
-	case was.Action != a.Action || was.SpecDigest != a.SpecDigest || !slices.Equal(was.Changes, withoutRestart(a.Changes)) && !slices.Equal(was.Changes, a.Changes):
+	case was.Action != a.Action || was.SpecDigest != a.SpecDigest || !slices.Equal(was.Changes, withoutTriggers(a.Changes)) && !slices.Equal(was.Changes, a.Changes):
 		return authority.None, "", true
 	}
 	return authority.Plan, c.name, false
@@ -73,9 +73,11 @@ func (c *consent) restarts(a interpret.PlannedAction) bool {
 	return false
 }
 
-// withoutRestart leaves out what the engine adds when a trigger has changed in this very pass.
-func withoutRestart(changes []interpret.Change) []interpret.Change {
-	return slices.DeleteFunc(slices.Clone(changes), func(c interpret.Change) bool { return c.Field == interpret.FieldRestart })
+// withoutTriggers leaves out what the engine adds when a trigger has changed in this very pass.
+func withoutTriggers(changes []interpret.Change) []interpret.Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c interpret.Change) bool {
+		return c.Field == interpret.FieldRestart || c.Field == interpret.FieldReload
+	})
 }
 
 // planned is an action as a plan names it.
@@ -91,7 +93,9 @@ func (g *gate) planned(a interpret.Action) interpret.PlannedAction {
 		p.Action = interpret.ActionRemove
 	case !a.Found:
 		p.Action = interpret.ActionCreate
-	case len(withoutRestart(a.Changes)) == 0:
+	case onlyTriggered(a.Changes, interpret.FieldReload):
+		p.Action = interpret.ActionReload
+	case len(withoutTriggers(a.Changes)) == 0:
 		p.Action = interpret.ActionRestart
 	default:
 		p.Action = interpret.ActionChange

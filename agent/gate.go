@@ -156,6 +156,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	}
 	g.effort = tried
 	v.Mark = g.it.mark()
+	v.Prove = g.prover(ctx, a.Cause)
 	v.Retry = owned && entry.SpecDigest == g.it.digest && a.Cause != interpret.CauseDependency && !g.renewed
 	return v, nil
 }
@@ -224,7 +225,7 @@ func (g *gate) Done(ctx context.Context, a interpret.Action, st interpret.ScoreS
 		case i == 0 && g.restarts() && cameUp(st.Code):
 			r.Triggers = g.settled()
 		case i == 0 && g.restarts():
-			r.Triggers = interrupted + g.triggers().String()
+			r.Triggers = unfinished(a) + g.triggers().String()
 		}
 		results = append(results, r)
 	}

@@ -115,6 +115,8 @@ const (
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
 
+	cutOffRetry = 6 * time.Hour // after a change was taken back because it cut the device off
+
 	freeCorrections = 5           // in a row, without a pause
 	quietFor        = time.Minute // ends the row, or twice the pause if that is longer
 )
@@ -125,6 +127,15 @@ func pause(n int, first time.Duration) time.Duration {
 		first = firstRetry
 	}
 	return min(first<<min(n-1, 16), max(lastRetry, first))
+}
+
+// firstPause is how long to wait after the first failure. What was taken back because it cut the
+// device off does so again with every try.
+func firstPause(st interpret.ScoreStatus, en score.Engine) time.Duration {
+	if st.Outcome == interpret.RolledBack {
+		return max(cutOffRetry, time.Duration(en.Delay))
+	}
+	return time.Duration(en.Delay)
 }
 
 // holds says what to report instead of trying, if it is too early.
@@ -199,7 +210,7 @@ func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e
 	case e == held, e == fetching:
 	case st.Outcome == interpret.Failed, e == tried && !st.Outcome.Converged():
 		h.failed++
-		h.last, h.next = st, now.Add(pause(h.failed, time.Duration(en.Delay)))
+		h.last, h.next = st, now.Add(pause(h.failed, firstPause(st, en)))
 		h.gaveUp = en.Retries != nil && h.failed > *en.Retries
 		h.awaiting = !h.gaveUp
 	case st.Outcome == interpret.Changed && st.Cause == interpret.CauseDrift:

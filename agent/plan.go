@@ -47,7 +47,7 @@ type item struct {
 	digest     string          // of its spec alone: what else is said of a score changes nothing on the device
 	claims     []score.Resource
 	needs      []*item
-	triggers   []*item
+	triggers   []triggering
 	problem    string // why the spec cannot be played, if it cannot
 	invalidity interpret.Code
 	done       chan struct{} // of the pass under way, as what follows
@@ -57,6 +57,12 @@ type item struct {
 	unread     []*item                 // triggers whose change it has not taken in
 	effort     effort
 	unfetched  bool // what it needs is not here yet, and it is not played before
+}
+
+// A triggering is an item whose change restarts another one, or makes it read its configuration again.
+type triggering struct {
+	*item
+	reload bool
 }
 
 // A claim is a resource with who claims it.
@@ -164,11 +170,10 @@ func (pm *plannedManifest) plan(m score.Manifest, kept func(score.Resource) json
 				it.problem, it.invalidity = "it needs the score "+string(need)+", which is not in the manifest", interpret.CodeInvalid
 			}
 		}
-		if r, ok := it.score.Spec.(score.Restarter); ok {
-			for _, id := range r.RestartTriggers() {
-				if n := byID[id]; n != nil {
-					it.triggers = append(it.triggers, n)
-				}
+		restart, reload := it.score.Triggers()
+		for i, id := range slices.Concat(restart, reload) {
+			if n := byID[id]; n != nil {
+				it.triggers = append(it.triggers, triggering{n, i >= len(restart)})
 			}
 		}
 	}

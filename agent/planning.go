@@ -41,11 +41,11 @@ func (p *pass) planned() (interpret.Plan, error) {
 	return out, nil
 }
 
-// restarted are the scores that are restarted when it changes, and those that are because of them.
+// restarted are the scores that are restarted, or read again, when it changes, and those that are because of them.
 func restarted(it *item, all []*item) (ids []score.ID) {
 	hit := map[*item]bool{it: true}
 	for _, other := range all { // needs first: one run is enough
-		if !hit[other] && slices.ContainsFunc(other.triggers, func(t *item) bool { return hit[t] }) {
+		if !hit[other] && slices.ContainsFunc(other.triggers, func(t triggering) bool { return hit[t.item] }) {
 			hit[other] = true
 			ids = append(ids, other.score.ID)
 		}

@@ -27,6 +27,9 @@ type Runner struct {
 	Ceiling authority.Ceiling
 	// Eyes are what the probes of scores look through; nil: what scores say of health is not looked at.
 	Eyes *health.Eyes
+	// Reach reports whether the fleet is reached on a new connection, within the time of its
+	// context; nil if there is no fleet. It proves changes that could cut the device off.
+	Reach func(context.Context) error
 	// Parallel is how many scores are played at once; 0 means 4.
 	Parallel int
 	// Uncertain is set if books were lost: nothing is collected until a pass has found

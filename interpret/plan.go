@@ -59,7 +59,7 @@ type PlannedAction struct {
 	Resources []score.Resource `json:"resources,omitempty"`
 	// Changes, field by field.
 	Changes []Change `json:"changes,omitempty"`
-	// Restarts are the scores that would be restarted because of it.
+	// Restarts are the scores that would be restarted, or read their configuration again, because of it.
 	Restarts []score.ID `json:"restarts,omitempty"`
 	// SpecDigest is the sha256 of the spec.
 	SpecDigest string `json:"specDigest,omitempty"`
@@ -83,6 +83,7 @@ const (
 	ActionCreate       ActionVerb = "create"       // it is not there yet
 	ActionChange       ActionVerb = "change"       // it is there and differs
 	ActionRestart      ActionVerb = "restart"      // it is as it should be, and has to start again
+	ActionReload       ActionVerb = "reload"       // it is as it should be, and has to read its configuration again
 	ActionRemove       ActionVerb = "remove"       // it is no longer wanted
 	ActionDecommission ActionVerb = "decommission" // its removal, with its data, was asked for in words
 	ActionNone         ActionVerb = "none"         // nothing can be done about it, and the code says why

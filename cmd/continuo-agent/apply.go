@@ -79,6 +79,13 @@ func (o *once) apply(cmd *cobra.Command) (st interpret.DeviceStatus, err error) 
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
 	l.tell(cmd)
+	if len(c.Servers) > 0 { // its fleet proves that a change did not cut the device off
+		link, err := newLink(c, identity(), nil)
+		if err != nil {
+			return st, err
+		}
+		l.runner.Reach = link.Reach
+	}
 	if err := sweep(cmd.Context(), l.dev, l.books); err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", cmd.Root().Name(), err)
 	}

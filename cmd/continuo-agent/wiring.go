@@ -29,6 +29,7 @@ type parts struct {
 	device     device
 	sweeper    agent.Sweeper
 	link       agent.Link
+	reach      func(context.Context) error
 	open       agent.Open
 	supervisor agent.Supervisor
 	beat       time.Duration
@@ -49,8 +50,10 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 	if err != nil {
 		return nil, nil, err
 	}
+	runner := runnerOf(p.device, books, c)
+	runner.Reach = p.reach
 	a := agent.New(agent.Config{
-		Runner:     runnerOf(p.device, books, c),
+		Runner:     runner,
 		Recovered:  rec,
 		Open:       p.open,
 		Link:       p.link,
@@ -75,22 +78,22 @@ func runnerOf(dev device, books *store.Store, c config.Config) *agent.Runner {
 	}
 }
 
-// realParts makes the parts of a real device. close gives them up.
-func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *logrus.Entry) (p parts, close func() error, err error) {
+// newLink makes the link of a device to its fleet. It connects when it is run.
+func newLink(c config.Config, id interpret.Agent, notice func(error)) (*natslink.Link, error) {
 	documents, err := c.DocumentKeys()
 	if err != nil {
-		return p, nil, err
+		return nil, err
 	}
 	control, err := c.ControlKeys()
 	if err != nil {
-		return p, nil, err
+		return nil, err
 	}
 	approvals, err := c.ApprovalKeys()
 	if err != nil {
-		return p, nil, err
+		return nil, err
 	}
 	if err := c.CheckFiles(); err != nil {
-		return p, nil, err
+		return nil, err
 	}
 	o := natslink.Options{
 		Servers: c.Servers, Device: c.Identity(),
@@ -98,13 +101,7 @@ func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *lo
 		Keys: documents, ControlKeys: control, ApprovalKeys: approvals,
 		Version: id.Version, Build: cli.ThisBuild().Commit, BootID: id.BootID, Instance: id.Instance,
 		Window: readWindow(c.StateDir()), KeepWindow: keepWindow(c.StateDir()), Clock: trustedTime,
-		Notice: func(err error) {
-			if err != nil {
-				log.WithError(err).Warn("cannot connect to the fleet; it is tried again, and what was accepted stays in force")
-			} else {
-				log.Info("connected to the fleet")
-			}
-		},
+		Notice: notice,
 	}
 	switch c.Credentials.Type {
 	case config.CredentialsNkey:
@@ -112,7 +109,22 @@ func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *lo
 	case config.CredentialsCreds:
 		o.CredsFile = c.Credentials.File
 	}
-	link, err := natslink.New(o)
+	return natslink.New(o)
+}
+
+// realParts makes the parts of a real device. close gives them up.
+func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *logrus.Entry) (p parts, close func() error, err error) {
+	link, err := newLink(c, id, func(err error) {
+		if err != nil {
+			log.WithError(err).Warn("cannot connect to the fleet; it is tried again, and what was accepted stays in force")
+		} else {
+			log.Info("connected to the fleet")
+		}
+	})
+	if err != nil {
+		return p, nil, err
+	}
+	documents, err := c.DocumentKeys()
 	if err != nil {
 		return p, nil, err
 	}
@@ -121,7 +133,7 @@ func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *lo
 		return p, nil, err
 	}
 	return parts{
-		disk: store.Dir(c.StateDir()), device: dev, sweeper: sweeper{ctx, dev}, link: link,
+		disk: store.Dir(c.StateDir()), device: dev, sweeper: sweeper{ctx, dev}, link: link, reach: link.Reach,
 		open: natslink.Opener(c.Identity(), documents), supervisor: systemd{log}, beat: beat(log), log: log,
 	}, dev.Close, nil
 }

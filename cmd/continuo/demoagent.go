@@ -114,7 +114,7 @@ func (a *demoAgent) start(ctx context.Context) error {
 	a.ready = make(chan struct{})
 	ag := agent.New(agent.Config{
 		Runner: &agent.Runner{
-			Table: standard.Bind(a.dev), Store: books, Files: a.dev.Files(),
+			Table: standard.Bind(a.dev), Store: books, Files: a.dev.Files(), Reach: link.Reach,
 			Eyes: &health.Eyes{Probes: a.dev.Probes(), Services: a.dev.Services(), Containers: a.dev.Containers()},
 		},
 		Recovered: rec, Open: natslink.Opener(id, documents), Link: link, Events: a.dev.Events(),

@@ -1,0 +1,230 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/continuo-fleet/continuo/interpret"
+	fileKind "github.com/continuo-fleet/continuo/interpret/file"
+	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
+	"github.com/continuo-fleet/continuo/topology/memory"
+)
+
+// A line is a kind that could cut the device off: it has a value on the device, and the fleet
+// is reached over good ones only.
+type line struct {
+	Value  string     `json:"value"`
+	Reload []score.ID `json:"reloadOn,omitempty"`
+}
+
+func (line) Kind() score.Kind             { return "line" }
+func (line) Check(*score.Report)          {}
+func (line) Claims() []score.Resource     { return []score.Resource{"line"} }
+func (line) Confirmation() score.Confirm  { return score.Confirm{} }
+func (line) RestartTriggers() []score.ID  { return nil }
+func (l line) ReloadTriggers() []score.ID { return l.Reload }
+
+// wire is the device of a line.
+type wire struct {
+	value, before string
+	open          bool // a checkpoint
+	log           []string
+	fail          error // of a reload
+}
+
+type lineState struct {
+	Value string `json:"value"`
+}
+
+func (lineState) Exists() bool                     { return true }
+func (lineState) OwnedBy() topology.Mark           { return "" }
+func (lineState) Conditions() interpret.Conditions { return interpret.Conditions{} }
+
+type lines struct{}
+
+func (lines) Observe(_ context.Context, w *wire, _ line) (lineState, error) {
+	return lineState{w.value}, nil
+}
+
+func (lines) Diff(s line, o lineState) []interpret.Change {
+	if s.Value == o.Value {
+		return nil
+	}
+	return []interpret.Change{{Field: "value", Have: o.Value, Want: s.Value, Effect: interpret.Mutate}}
+}
+
+func (lines) Apply(_ context.Context, w *wire, s line, t interpret.Task) error {
+	if t.Has(interpret.FieldRestart) {
+		w.log = append(w.log, "restart")
+	}
+	if t.Has("value") {
+		w.log = append(w.log, "set "+s.Value)
+		w.value = s.Value
+		return nil
+	}
+	if t.Has(interpret.FieldReload) {
+		w.log = append(w.log, "reload")
+		return w.fail
+	}
+	return nil
+}
+
+func (lines) Remove(context.Context, *wire, line) error { return nil }
+
+func (lines) Checkpoint(_ context.Context, w *wire, _ line, t interpret.Task) (topology.Checkpoint, error) {
+	if !t.Has("value") {
+		return nil, nil
+	}
+	w.before, w.open = w.value, true
+	return checkpoint{w}, nil
+}
+
+type checkpoint struct{ w *wire }
+
+func (c checkpoint) Commit(context.Context) error { c.w.open = false; return nil }
+func (c checkpoint) Rollback(context.Context) error {
+	c.w.open, c.w.value = false, c.w.before
+	c.w.log = append(c.w.log, "back")
+	return nil
+}
+
+// lineRig is a rig whose device has a line besides.
+func lineRig(t *testing.T) (*rig, *wire) {
+	r, w := newRig(t), &wire{value: "good"}
+	r.bindLine(w)
+	return r, w
+}
+
+func (r *rig) bindLine(w *wire) {
+	r.runner.Table = interpret.Bind(r.dev, fileKind.Kind, func(*memory.Device) interpret.Binding {
+		return interpret.Of[line, lineState, *wire, *wire](lines{}, w, w)
+	})
+	r.runner.Reach = func(context.Context) error {
+		if w.value == "bad" {
+			return errors.New("no answer")
+		}
+		return nil
+	}
+}
+
+// A change that cuts the device off is taken back, and not tried again soon (cases 104).
+func TestChangeThatCutsOffIsTakenBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, w := lineRig(t)
+		wish := func(value string) score.Manifest {
+			return manifest("m", score.Score{ID: "l", Spec: line{Value: value}})
+		}
+		r.want(r.apply(intent(1, wish("better"))), "m/l=changed")
+		if w.open {
+			t.Error("the checkpoint was not committed")
+		}
+		began := time.Now()
+		st := r.apply(intent(2, wish("bad")))
+		r.want(st, "m/l=rolled_back/connectivity")
+		if w.value != "better" || w.open || st.State != interpret.StateRolledBack {
+			t.Errorf("it is %q, open %v, state %s", w.value, w.open, st.State)
+		}
+		if took := time.Since(began); took < time.Minute || took > 2*time.Minute {
+			t.Errorf("the proof took %s, its window is 1m", took)
+		}
+		w.log = nil
+		for range 10 {
+			time.Sleep(10 * time.Minute)
+			r.want(r.apply(intent(2, wish("bad"))), "m/l=rolled_back/connectivity")
+		}
+		if len(w.log) > 0 {
+			t.Errorf("it was cut off again within hours: %v", w.log)
+		}
+		r.want(r.apply(intent(3, wish("best"))), "m/l=changed")
+	})
+}
+
+// What was proven once is kept without proof while nothing is reached anyway: a device comes back from a restart by itself.
+func TestProvenWishNeedsNoFleet(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, w := lineRig(t)
+		m := manifest("m", score.Score{ID: "l", Spec: line{Value: "better"}})
+		r.want(r.apply(intent(1, m)), "m/l=changed")
+		reach := r.runner.Reach
+		r.runner.Reach = func(context.Context) error { return errors.New("offline") }
+		w.value = "unset" // as after a boot
+		r.want(r.apply(intent(1, m)), "m/l=changed")
+		if w.value != "better" || w.open {
+			t.Errorf("it is %q, open %v", w.value, w.open)
+		}
+		// Reached before and not any more afterwards: it is taken back, also what was proven once.
+		w.value = "by hand"
+		r.runner.Reach = func(context.Context) error {
+			if w.value == "by hand" {
+				return nil
+			}
+			return errors.New("no answer")
+		}
+		r.want(r.apply(intent(1, m)), "m/l=rolled_back/connectivity")
+		if w.value != "by hand" {
+			t.Errorf("it is %q", w.value)
+		}
+		r.runner.Reach = reach
+	})
+}
+
+// Without anything to reach, what could cut the device off is not done.
+func TestNoProofNoChange(t *testing.T) {
+	r, w := lineRig(t)
+	r.runner.Reach = nil
+	r.want(r.apply(intent(1, manifest("m", score.Score{ID: "l", Spec: line{Value: "better"}}))), "m/l=refused/no_proof")
+	if w.value != "good" || w.open {
+		t.Errorf("it is %q, open %v", w.value, w.open)
+	}
+}
+
+// The agent is told to stop inside the window: what was there comes back.
+func TestStopInsideTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := lineRig(t)
+		ctx, stop := context.WithCancel(t.Context())
+		r.runner.Reach = func(context.Context) error { stop(); return errors.New("not yet") }
+		if _, err := r.runner.Apply(ctx, intent(1, manifest("m", score.Score{ID: "l", Spec: line{Value: "better"}}))); err != nil {
+			t.Fatal(err)
+		}
+		if w.value != "good" || w.open {
+			t.Errorf("it is %q, open %v", w.value, w.open)
+		}
+	})
+}
+
+// A change of one score makes another read its configuration again, once, also after a crash between the two (H22, G15).
+func TestReloadOn(t *testing.T) {
+	conf := func(content string) []score.Score {
+		return []score.Score{file("conf", "/etc/l.conf", content), {ID: "l", Spec: line{Value: "good", Reload: []score.ID{"conf"}}}}
+	}
+	r, w := lineRig(t)
+	w.value = "old"
+	r.want(r.apply(intent(1, manifest("m", conf("1")...))), "m/conf=changed m/l=changed")
+	w.log = nil
+	r.want(r.apply(intent(1, manifest("m", conf("1")...))), "m/conf=unchanged m/l=unchanged")
+	if len(w.log) > 0 {
+		t.Fatalf("nothing changed, and yet %v", w.log)
+	}
+	st := r.apply(intent(2, manifest("m", conf("2")...)))
+	r.want(st, "m/conf=changed m/l=changed")
+	if s := st.Manifests[0].Scores[1]; len(w.log) != 1 || w.log[0] != "reload" || s.Cause != interpret.CauseDependency {
+		t.Errorf("got %v, cause %s", w.log, s.Cause)
+	}
+	r.want(r.apply(intent(2, manifest("m", conf("2")...))), "m/conf=unchanged m/l=unchanged")
+	// It fails, and is made again: never a restart.
+	w.fail = topology.Faultf(topology.CodeJobFailed, "no")
+	r.want(r.apply(intent(3, manifest("m", conf("3")...))), "m/conf=changed m/l=failed/job_failed")
+	w.fail, w.log = nil, nil
+	r.restart()
+	r.bindLine(w)
+	r.want(r.apply(intent(3, manifest("m", conf("3")...))), "m/conf=unchanged m/l=changed")
+	if len(w.log) != 1 || w.log[0] != "reload" {
+		t.Errorf("after a failure: %v", w.log)
+	}
+	r.want(r.apply(intent(3, manifest("m", conf("3")...))), "m/conf=unchanged m/l=unchanged")
+}
