@@ -128,7 +128,7 @@ func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *lo
 	if err != nil {
 		return p, nil, err
 	}
-	dev, err := pi.Open(ctx, pi.Options{Root: c.Root})
+	dev, err := pi.Open(ctx, pi.Options{Root: c.Root, State: c.StateDir()})
 	if err != nil {
 		return p, nil, err
 	}

@@ -26,6 +26,9 @@ type Options struct {
 	// of it. Services, containers and the host name are unavailable then.
 	Root string
 
+	// State is a directory whose file system is a fact of the device beside the root.
+	State string
+
 	// Settle is how long Start, Restart and Run watch what they started. Default: 1 s.
 	Settle time.Duration
 
@@ -42,6 +45,7 @@ type Device struct {
 	containers *containers
 	host       *host
 	events     *events
+	facts      *facts
 }
 
 var _ interface {
@@ -50,6 +54,7 @@ var _ interface {
 	topology.HasContainers
 	topology.HasHost
 	topology.HasEvents
+	topology.HasFacts
 } = (*Device)(nil)
 
 // Open returns the device. It fails only if the file tree itself cannot be opened. The
@@ -75,12 +80,14 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 		containers: newContainers(s, o.MaxAge),
 		host:       &host{b, f},
 		events:     &events{bus: b, root: o.Root},
+		facts:      newFacts(o.Root, o.State),
 	}, nil
 }
 
 // Close ends all connections. Calls that are under way return with a fault.
 func (d *Device) Close() error {
 	d.services.bus.close()
+	d.facts.close()
 	return d.files.tree.close()
 }
 
@@ -95,6 +102,9 @@ func (d *Device) Containers() topology.Containers { return d.containers }
 
 // Host is the host name.
 func (d *Device) Host() topology.Host { return d.host }
+
+// Facts is what the kernel, the firmware and the packages tell.
+func (d *Device) Facts() topology.FactReader { return d.facts }
 
 // Events tells about changes of files, units, containers and the host name.
 func (d *Device) Events() topology.Events { return d.events }
