@@ -11,8 +11,9 @@ import (
 // Reach makes a connection of its own: one that is there already proves nothing (cases 104).
 func TestReach(t *testing.T) {
 	r := newRig(t)
+	known := r.options()
 	reach := func(change func(*Options)) error {
-		o := r.options()
+		o := known
 		change(&o)
 		l, err := New(o)
 		if err != nil {
