@@ -76,7 +76,7 @@ func TestOneDoor(t *testing.T) {
 		"Of", "Orphan.Pending", "Outcome.Converged", "Plan.Differs", "Plan.Seal", "Read", "ScoreStatus.Converged",
 		"Table.Fetches", "Table.Kinds", "Table.Observe", "Table.Observed", "Table.Play", "Table.Prefetch", "Table.Remove", "Table.Stocked",
 		"Task.Has", "Verbs", "Worst",
-		"onlooker.Apply", "onlooker.Remove", "onlooker.RemovalEffect", // of nothing
+		"onlooker.Apply", "onlooker.RemovalEffect", "onlooker.Remove", // of nothing
 		"readOnly.Admit", "readOnly.Done", "readOnly.Holds",
 	}
 	if got := exported(t, "."); !slices.Equal(got, want) {
