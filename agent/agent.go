@@ -105,6 +105,9 @@ func (a *Agent) Run(ctx context.Context) {
 	a.interrupted()
 	a.sendAgain()
 	a.sweep()
+	if err := a.Runner.Recover(ctx); err != nil {
+		a.Log.WithError(err).Warn("cannot take back a change that was not proved before the agent stopped")
+	}
 	defer a.fetcher.wait()
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -111,6 +111,9 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 	if it.score.Decommission {
 		return p.decommission(ctx, g)
 	}
+	if st, was := g.takenBack(); was {
+		return st, g.Done(ctx, interpret.Action{}, st)
+	}
 	st, err = p.Table.Play(ctx, wish, g)
 	if g.ignored {
 		st.Conditions = interpret.Conditions{}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
 )
 
 const (
@@ -80,4 +81,43 @@ func reached(ctx context.Context, means []func(context.Context) error) error {
 		}
 	}
 	return nil
+}
+
+// Recover takes back what a process that is gone changed and did not prove. It is called once,
+// before anything is played.
+func (r *Runner) Recover(ctx context.Context) error {
+	if r.Checkpoints == nil {
+		return nil
+	}
+	back, err := r.Checkpoints.Recover(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, res := range back {
+		if r.reverted == nil {
+			r.reverted = map[score.Resource]bool{}
+		}
+		r.reverted[score.Resource(res)] = true
+	}
+	return err
+}
+
+// takenBack is what is reported, once, of a score whose change Recover has taken back. To try it
+// again at once could cut the device off again, each time that it makes the agent stop; its pace
+// does that later.
+func (g *gate) takenBack() (st interpret.ScoreStatus, was bool) {
+	if g.dry {
+		return st, false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.it.claims {
+		was = was || g.reverted[c]
+		delete(g.reverted, c)
+	}
+	if !was {
+		return st, false
+	}
+	g.effort = tried
+	return interpret.ScoreStatus{Outcome: interpret.RolledBack, Code: interpret.Code(topology.CodeConnectivity), Cause: g.cause(),
+		Message: "it was taken back, because the agent stopped before it was proved that the fleet could be reached"}, true
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	fileKind "github.com/continuo-fleet/continuo/interpret/file"
 	"github.com/continuo-fleet/continuo/score"
@@ -170,6 +171,45 @@ func TestProvenWishNeedsNoFleet(t *testing.T) {
 		}
 		r.runner.Reach = reach
 	})
+}
+
+// The agent is killed inside the window: at the next start the change is taken back, which is said, and not tried again soon.
+func TestKilledInsideTheWindow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, w := lineRig(t)
+		m := manifest("m", score.Score{ID: "l", Spec: line{Value: "better"}})
+		r.runner.Reach = func(context.Context) error {
+			r.disk = r.disk.Crash(store.LoseAll)
+			panic("killed")
+		}
+		_, _ = r.runner.Apply(t.Context(), intent(1, m))
+		if w.value != "better" || !w.open {
+			t.Fatalf("it is %q, open %v", w.value, w.open)
+		}
+		r.start()
+		r.bindLine(w)
+		r.runner.Checkpoints = w
+		if err := r.runner.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			r.want(r.apply(intent(1, m)), "m/l=rolled_back/connectivity")
+			time.Sleep(time.Hour)
+		}
+		if w.value != "good" || w.open || r.store.IsOpen("line") {
+			t.Errorf("it is %q, open %v, in the books %v", w.value, w.open, r.store.IsOpen("line"))
+		}
+		time.Sleep(6 * time.Hour)
+		r.want(r.apply(intent(1, m)), "m/l=changed")
+	})
+}
+
+// Recover is part of topology.Recoverer.
+func (w *wire) Recover(ctx context.Context) ([]topology.Resource, error) {
+	if !w.open {
+		return nil, nil
+	}
+	return []topology.Resource{"line"}, checkpoint{w}.Rollback(ctx)
 }
 
 // Without anything to reach, what could cut the device off is not done.

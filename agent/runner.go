@@ -11,6 +11,7 @@ import (
 	"github.com/continuo-fleet/continuo/agent/health"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
 
@@ -30,6 +31,8 @@ type Runner struct {
 	// Reach reports whether the fleet is reached on a new connection, within the time of its
 	// context; nil if there is no fleet. It proves changes that could cut the device off.
 	Reach func(context.Context) error
+	// Checkpoints rolls back what a process that is gone was about to prove; may be nil.
+	Checkpoints topology.Recoverer
 	// Parallel is how many scores are played at once; 0 means 4.
 	Parallel int
 	// Uncertain is set if books were lost: nothing is collected until a pass has found
@@ -42,7 +45,8 @@ type Runner struct {
 	backedUp atomic.Bool // since old backups were removed last
 	mu       sync.Mutex
 	previous map[topology.Mark]interpret.ScoreStatus
-	progress func() // called when something of a pass is over; may be nil
+	reverted map[score.Resource]bool // by Recover, and not said yet
+	progress func()                  // called when something of a pass is over; may be nil
 }
 
 func (r *Runner) parallel() int { return cmp.Or(r.Parallel, 4) }

@@ -89,6 +89,9 @@ func (o *once) apply(cmd *cobra.Command) (st interpret.DeviceStatus, err error) 
 	if err := sweep(cmd.Context(), l.dev, l.books); err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", cmd.Root().Name(), err)
 	}
+	if err := l.runner.Recover(cmd.Context()); err != nil {
+		return st, err
+	}
 	st, err = l.runner.Confirm(cmd.Context(), *in, byHand())
 	// What other manifests own is not left over: this command knows nothing of them.
 	st.Orphans = slices.DeleteFunc(st.Orphans, func(o interpret.Orphan) bool { return o.Manifest != in.Assignment.Spec.Manifests[0].Metadata.Name })

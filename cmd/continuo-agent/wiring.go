@@ -72,8 +72,10 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 
 // runnerOf plays scores on a device, under its ceiling.
 func runnerOf(dev device, books *store.Store, c config.Config) *agent.Runner {
+	checkpoints, _ := dev.(topology.Recoverer) // not every device can be cut off
 	return &agent.Runner{
-		Table: standard.Bind(dev), Store: books, Files: dev.Files(), Ceiling: c.Ceiling,
+		Checkpoints: checkpoints,
+		Table:       standard.Bind(dev), Store: books, Files: dev.Files(), Ceiling: c.Ceiling,
 		Eyes: &health.Eyes{Probes: dev.Probes(), Services: dev.Services(), Containers: dev.Containers()},
 	}
 }
