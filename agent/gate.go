@@ -233,9 +233,10 @@ func (g *gate) Done(ctx context.Context, a interpret.Action, st interpret.ScoreS
 }
 
 // madeNothing reports whether an action that failed left everything as it was: it proves no
-// ownership of what somebody else may put there.
+// ownership of what somebody else may put there. What describes a thing that is made is written before
+// anything else of it is made.
 func madeNothing(a interpret.Action, st interpret.ScoreStatus) bool {
-	absent := a.Score.Spec != nil && a.Score.Spec.Kind() == score.File{}.Kind() && !a.Found && st.Conditions.Written != nil && !*st.Conditions.Written
+	absent := !a.Found && a.Effect == interpret.Create && st.Conditions.Written != nil && !*st.Conditions.Written
 	return absent || topology.Code(st.Code) == topology.CodeChanged
 }
 
