@@ -23,12 +23,12 @@ var Operator = []Role{RolePublisher, RoleApprover, RoleViewer, RoleAdmin}
 type Permissions struct{ Publish, Subscribe []string }
 
 // DevicePermissions are those of d. A device has no JetStream API and sees no other device; it may read every class,
-// because a class holds no secret and a signed document says who follows it.
+// because a class holds no secret and a signed document says who follows it, and every content whose digest it knows.
 func DevicePermissions(d Device) Permissions {
 	return Permissions{
 		Publish: []string{
 			FetchSubject(DeviceKey(d)), FetchSubject(ApprovalKey(d)),
-			prefixFetch + keyClass + "*", prefixFetch + keyRoot + "*",
+			prefixFetch + keyClass + "*", prefixFetch + keyRoot + "*", prefixFetch + keyBlob + "*.*",
 			StatusFetchSubject(d), StatusSubject(d), HeartbeatSubject(d), JournalSubject(d), RenewSubject(d),
 		},
 		Subscribe: []string{
@@ -47,12 +47,15 @@ func RolePermissions(roles ...Role) (Permissions, error) {
 		case RolePublisher:
 			p.Publish = append(p.Publish, prefixDesired+keyDevice+">", prefixDesired+keyClass+">")
 			p.Publish = append(p.Publish, readStream(StreamDesired)...)
+			// Contents, and to take away those that nothing needs any more. For that all documents are read.
+			p.Publish = append(p.Publish, prefixObject+">", prefixAPI+"STREAM.PURGE."+StreamBlobs)
+			p.Publish = append(p.Publish, readStream(StreamBlobs)...)
 		case RoleApprover:
 			p.Publish = append(p.Publish, prefixDesired+keyApproval+">")
 			p.Publish = append(p.Publish, readStream(StreamDesired)...)
 		case RoleViewer:
 			p.Publish = append(p.Publish, prefixAPI+"INFO", prefixAPI+"STREAM.NAMES", prefixAPI+"STREAM.LIST")
-			for _, s := range []string{StreamDesired, StreamActual, StreamJournal, StreamAlive} {
+			for _, s := range []string{StreamDesired, StreamActual, StreamJournal, StreamAlive, StreamBlobs} {
 				p.Publish = append(p.Publish, readStream(s)...)
 				p.Publish = append(p.Publish, watchStream(s)...)
 			}
@@ -117,6 +120,7 @@ func mappings() []mapping {
 		get(keyClass + "*"),
 		get(keyApproval + anyDevice),
 		get(keyRoot + "*"),
+		{control: prefixDirectGet + StreamBlobs + "." + prefixBlobChunk + "*.*", device: prefixFetch + keyBlob + "*.*"},
 		{control: AllActual, device: prefixStatus + anyDevice},
 		{control: prefixDirectGet + StreamActual + "." + AllActual, device: prefixStatusFetch + anyDevice},
 		same(AllHeartbeats),

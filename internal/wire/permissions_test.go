@@ -70,7 +70,7 @@ func TestDeviceReachesItsOwnSubjectsOnly(t *testing.T) { // H34, S31, S51, X40
 
 func deviceViewPublish(d wire.Device) []string {
 	return []string{
-		wire.FetchSubject(wire.DeviceKey(d)), wire.FetchSubject(wire.ApprovalKey(d)), wire.FetchSubject(wire.ClassKey("edge")), wire.FetchSubject(wire.RootKey(1)),
+		wire.FetchSubject(wire.DeviceKey(d)), wire.FetchSubject(wire.ApprovalKey(d)), wire.FetchSubject(wire.ClassKey("edge")), wire.FetchSubject(wire.RootKey(1)), wire.BlobFetchSubject(digest, 0),
 		wire.StatusSubject(d), wire.StatusFetchSubject(d), wire.HeartbeatSubject(d), wire.JournalSubject(d), wire.RenewSubject(d),
 	}
 }
@@ -86,12 +86,13 @@ func controlView(d wire.Device) []string {
 	return []string{
 		wire.DesiredSubject(wire.DeviceKey(d)), wire.DesiredSubject(wire.ApprovalKey(d)), wire.DesiredSubject(wire.ClassKey("edge")), wire.DesiredSubject(wire.RootKey(1)),
 		wire.DesiredGetSubject(wire.DeviceKey(d)), wire.ActualSubject(d), wire.ActualGetSubject(d), "$KV.alive." + wire.AliveKey(d), "$KV.ctl.device." + d.ID,
+		wire.BlobChunkSubject(digest, 0), wire.BlobInfoSubject(digest), "$JS.API.DIRECT.GET.OBJ_blobs." + wire.BlobChunkSubject(digest, 0), "$JS.API.DIRECT.GET.OBJ_blobs",
 	}
 }
 
 // isShared tells what every device may read.
 func isShared(subject string) bool {
-	for _, prefix := range []string{"cfg.c.", "cfg.t.", "get.c.", "get.t."} {
+	for _, prefix := range []string{"cfg.c.", "cfg.t.", "get.c.", "get.t.", "get.b."} {
 		if strings.HasPrefix(subject, prefix) {
 			return true
 		}
@@ -204,17 +205,18 @@ func TestImportsLeadWhereTheySay(t *testing.T) {
 // Roles of the control account stay apart where the bucket can keep them apart.
 func TestRoles(t *testing.T) {
 	document, class, approval, root := wire.DesiredSubject(wire.DeviceKey(pi1)), wire.DesiredSubject(wire.ClassKey("edge")), wire.DesiredSubject(wire.ApprovalKey(pi1)), wire.DesiredSubject(wire.RootKey(1))
-	const alive, create, purge = "$KV.alive.main.pi-1", "$JS.API.STREAM.CREATE.X", "$JS.API.STREAM.PURGE.KV_desired"
-	all := []string{document, class, approval, root, alive, create, purge, "actual.main.pi-1", "_R_.x"}
+	const alive, create, purge, drop = "$KV.alive.main.pi-1", "$JS.API.STREAM.CREATE.X", "$JS.API.STREAM.PURGE.KV_desired", "$JS.API.STREAM.PURGE.OBJ_blobs"
+	chunk := wire.BlobChunkSubject(digest, 0)
+	all := []string{document, class, approval, root, alive, create, purge, chunk, drop, "actual.main.pi-1", "_R_.x"}
 	tests := []struct {
 		role  wire.Role
 		allow []string
 	}{
-		{wire.RolePublisher, []string{document, class}},
+		{wire.RolePublisher, []string{document, class, chunk, drop}},
 		{wire.RoleApprover, []string{approval}},
 		{wire.RoleViewer, nil},
 		{wire.RoleController, []string{alive, "_R_.x"}},
-		{wire.RoleAdmin, []string{root, create, purge}},
+		{wire.RoleAdmin, []string{root, create, purge, drop}},
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.role), func(t *testing.T) {

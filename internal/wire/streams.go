@@ -81,7 +81,15 @@ func Streams(replicas int) []Stream {
 	control.DenyDelete, control.AllowRollup, control.AllowMsgTTL = true, true, true
 	control.MarkerTTL = time.Hour
 
-	return []Stream{desired, actual, journal, alive, control}
+	// An object store, as NATS tools make one, except that a chunk that is written again replaces the one before.
+	blobs := base
+	blobs.Name, blobs.Subjects = StreamBlobs, []string{prefixBlobChunk + ">", prefixBlobInfo + ">"}
+	blobs.Discard = "new"
+	blobs.MaxMsgsPerSubject = 1
+	blobs.MaxMsgSize = 2 * BlobChunk
+	blobs.AllowRollup = true
+
+	return []Stream{desired, actual, journal, alive, control, blobs}
 }
 
 // WrongLast reports whether an error code of the server says that something else was stored last than a write expected.

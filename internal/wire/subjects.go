@@ -11,12 +11,14 @@ const (
 	BucketDesired = "desired"
 	BucketAlive   = "alive"
 	BucketControl = "ctl"
+	BucketBlobs   = "blobs" // an object store: large contents, each under its sha256
 
 	StreamDesired = "KV_" + BucketDesired
 	StreamActual  = "ACTUAL"
 	StreamJournal = "JOURNAL"
 	StreamAlive   = "KV_" + BucketAlive
 	StreamControl = "KV_" + BucketControl
+	StreamBlobs   = "OBJ_" + BucketBlobs
 )
 
 // HeaderGeneration and HeaderDigest are hints that ride beside an envelope, so that a listener can tell news from old
@@ -45,6 +47,10 @@ const (
 	prefixActual    = "actual."
 	prefixAPI       = "$JS.API."
 	prefixDirectGet = prefixAPI + "DIRECT.GET."
+
+	prefixObject    = "$O." + BucketBlobs + "."
+	prefixBlobChunk = prefixObject + "C."
+	prefixBlobInfo  = prefixObject + "M."
 )
 
 // First tokens of the keys of the desired bucket.
@@ -54,6 +60,9 @@ const (
 	keyApproval = "a."
 	keyRoot     = "t.root."
 )
+
+// keyBlob is the first token after prefixFetch of what is not in the desired bucket.
+const keyBlob = "b."
 
 // A Key is a key of the desired bucket: what one document is stored under.
 type Key string
