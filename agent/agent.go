@@ -25,6 +25,7 @@ type Config struct {
 	Containers Containers
 	Supervisor Supervisor
 	Sweeper    Sweeper
+	Facts      topology.FactReader
 	Device     string          // name of the device, for its status
 	Identity   interpret.Agent // of this process
 	Relist     time.Duration   // between full passes when nothing happens; 0 means 5 min
@@ -41,6 +42,8 @@ type Agent struct {
 	outbox   chan struct{}
 	mail     chan struct{} // there are receipts to send
 	survey   chan struct{} // somebody wants to know what else is there
+	describe chan struct{} // what the device says it is must be looked at
+	news     chan struct{} // there is another info to send
 	progress chan struct{}
 
 	accepting sync.Mutex // one intent at a time
@@ -69,6 +72,9 @@ type Agent struct {
 	recovered time.Time              // when a loss was found last
 	others    []score.Resource       // what others made, as found last, sorted
 	status    interpret.DeviceStatus // as it is reported
+	info      interpret.DeviceInfo   // the same
+	clock     interpret.Clock        // as it was measured last
+	offset    time.Duration          // that a problem tells; 0: none does
 }
 
 // New returns an agent that does nothing yet.
@@ -77,7 +83,7 @@ func New(c Config) *Agent {
 		c.Relist = 5 * time.Minute
 	}
 	one := func() chan struct{} { return make(chan struct{}, 1) }
-	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), mail: one(), survey: one(), progress: one()}
+	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), mail: one(), survey: one(), describe: one(), news: one(), progress: one()}
 	if a.Runner.Eyes != nil {
 		a.Runner.health = health.New(*a.Runner.Eyes, a.unwell)
 	}
@@ -126,7 +132,8 @@ func (a *Agent) Run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			wg.Go(func() { a.deliver(ctx) })
+			wg.Go(func() { a.deliver(ctx, a.outbox, a.sendStatus) })
+			wg.Go(func() { a.deliver(ctx, a.news, a.sendInfo) })
 			wg.Go(func() { a.deliverReceipts(ctx) })
 			a.Link.Run(ctx, a)
 		})
@@ -135,6 +142,9 @@ func (a *Agent) Run(ctx context.Context) {
 	close(first)
 	if a.Containers != nil {
 		wg.Go(func() { a.lookAround(ctx) })
+	}
+	if a.Facts != nil {
+		wg.Go(func() { a.describing(ctx) })
 	}
 	if a.Supervisor != nil {
 		a.Supervisor.Ready()

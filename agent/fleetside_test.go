@@ -17,11 +17,12 @@ type fleetSide struct {
 	handler   chan agent.Handler
 	reported  chan interpret.DeviceStatus
 	receipts  chan interpret.Receipt
+	informed  chan interpret.DeviceInfo
 	onConnect func()
 }
 
 func newFleetSide() *fleetSide {
-	return &fleetSide{make(chan agent.Handler, 1), make(chan interpret.DeviceStatus, 1000), make(chan interpret.Receipt, 1000), func() {}}
+	return &fleetSide{make(chan agent.Handler, 1), make(chan interpret.DeviceStatus, 1000), make(chan interpret.Receipt, 1000), make(chan interpret.DeviceInfo, 1000), func() {}}
 }
 
 func (f *fleetSide) Run(ctx context.Context, h agent.Handler) {
@@ -32,6 +33,11 @@ func (f *fleetSide) Run(ctx context.Context, h agent.Handler) {
 
 func (f *fleetSide) Report(_ context.Context, st interpret.DeviceStatus) error {
 	f.reported <- st
+	return nil
+}
+
+func (f *fleetSide) Inform(_ context.Context, i interpret.DeviceInfo) error {
+	f.informed <- i
 	return nil
 }
 

@@ -149,6 +149,10 @@ type badLink struct {
 
 func (l *badLink) Run(ctx context.Context, h agent.Handler) { l.handler <- h; <-ctx.Done() }
 
+func (l *badLink) Inform(ctx context.Context, _ interpret.DeviceInfo) error {
+	return l.Report(ctx, interpret.DeviceStatus{})
+}
+
 func (l *badLink) Report(ctx context.Context, _ interpret.DeviceStatus) error {
 	l.reports.Add(1)
 	if l.hangs {

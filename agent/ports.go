@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -32,6 +33,9 @@ type Link interface {
 	// stored, or says why it could not be; the caller tries again. What st points to is
 	// the agent's, and stays as it is.
 	Report(ctx context.Context, st interpret.DeviceStatus) error
+
+	// Inform replaces what the device says it is, as Report does its status.
+	Inform(ctx context.Context, info interpret.DeviceInfo) error
 }
 
 // A Handler takes what a Link brings. Its methods may be called from any goroutine and
@@ -55,6 +59,9 @@ type Handler interface {
 
 	// Control hands over what the signed control envelope says.
 	Control(c Control)
+
+	// Clock tells how far the clock of the device is ahead of the fleet's, and how far that can be wrong.
+	Clock(ahead, within time.Duration)
 
 	// Pulse is what the next heartbeat says.
 	Pulse() Pulse
@@ -95,8 +102,10 @@ const (
 	CodeNewerState   interpret.Code = "state_is_newer"
 	CodeLink         interpret.Code = "link"
 	CodeWatch        interpret.Code = "watch"
-	CodeRestore      interpret.Code = "restore"  // what was there before could not be put back
-	CodePrefetch     interpret.Code = "prefetch" // what a score needs from elsewhere is not here yet
+	CodeRestore      interpret.Code = "restore"         // what was there before could not be put back
+	CodeReboot       interpret.Code = "reboot_required" // something that was installed takes effect with the next boot only
+	CodeClock        interpret.Code = "clock_offset"    // the clock of the device is not that of its fleet
+	CodePrefetch     interpret.Code = "prefetch"        // what a score needs from elsewhere is not here yet
 
 	// of links
 	CodeNotPermitted interpret.Code = "not_permitted"      // the server lets this device not do what it must

@@ -109,21 +109,16 @@ func sameScore(a, b interpret.ScoreStatus) bool {
 		(a.Policy == b.Policy || alike(a.Policy, b.Policy)) && a.Cause == b.Cause && a.Authority == b.Authority && a.Backup == b.Backup && a.Since.Equal(b.Since) && a.NextTry.Equal(b.NextTry)
 }
 
-// deliver hands the newest status to the link, again and again until it is stored.
-func (a *Agent) deliver(ctx context.Context) {
+// deliver sends whenever there is something in box, again and again until it is stored.
+func (a *Agent) deliver(ctx context.Context, box chan struct{}, send func(context.Context) error) {
 	wait := time.Second
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-a.outbox:
+		case <-box:
 		}
-		a.mu.Lock()
-		a.Identity.Sequence++
-		a.status.Agent.Sequence = a.Identity.Sequence
-		st := a.status
-		a.mu.Unlock()
-		if err := a.Link.Report(ctx, st); err != nil && ctx.Err() == nil {
+		if err := send(ctx); err != nil && ctx.Err() == nil {
 			a.Log.WithError(err).Debug("cannot report yet")
 			select {
 			case <-ctx.Done():
@@ -131,11 +126,21 @@ func (a *Agent) deliver(ctx context.Context) {
 			case <-time.After(wait/2 + rand.N(wait)):
 			}
 			wait = min(2*wait, time.Minute)
-			signal(a.outbox)
+			signal(box)
 			continue
 		}
 		wait = time.Second
 	}
+}
+
+// sendStatus hands the newest status to the link.
+func (a *Agent) sendStatus(ctx context.Context) error {
+	a.mu.Lock()
+	a.Identity.Sequence++
+	a.status.Agent.Sequence = a.Identity.Sequence
+	st := a.status
+	a.mu.Unlock()
+	return a.Link.Report(ctx, st)
 }
 
 // log writes one line for every change, and for every score whose outcome is news. It

@@ -29,7 +29,8 @@ func (a *answerer) Offer(agent.Intent) error { return nil }
 
 func (a *answerer) Refused(interpret.Code, string) {}
 
-func (a *answerer) Resolved(interpret.Code) {}
+func (a *answerer) Clock(time.Duration, time.Duration) {}
+func (a *answerer) Resolved(interpret.Code)            {}
 
 func (a *answerer) Control(agent.Control) {}
 

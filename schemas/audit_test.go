@@ -21,12 +21,13 @@ import (
 	"github.com/continuo-fleet/continuo/schemas"
 	"github.com/continuo-fleet/continuo/schemas/source"
 	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
 )
 
 // TestSchemas: each schema is one, in the words of its draft; it is closed, and it says
 // what every field is (H73: these are all the documents there are).
 func TestSchemas(t *testing.T) {
-	want := []string{"announcement", "assignment", "envelope", "heartbeat", "manifest", "operation", "plan", "receipt", "status"}
+	want := []string{"announcement", "assignment", "envelope", "heartbeat", "info", "manifest", "operation", "plan", "receipt", "status"}
 	if got := schemas.Names(); !slices.Equal(got, want) {
 		t.Errorf("schemas are %v, want %v", got, want)
 	}
@@ -355,6 +356,10 @@ func TestDocuments(t *testing.T) {
 		"status": asMap(st),
 		"assignment": asMap(score.Assignment{APIVersion: score.APIVersion, Kind: score.AssignmentKind, Metadata: score.Metadata{Name: "pi-7", Generation: 3},
 			Spec: score.AssignmentSpec{Complete: true, Scores: 1, Manifests: []score.Manifest{manifest(t)}}}),
+		"info": asMap(interpret.DeviceInfo{APIVersion: score.APIVersion, Kind: interpret.InfoKind, Device: "pi-7", Agent: interpret.Agent{Version: "1"}, Time: time.Unix(1e9, 0).UTC(),
+			Clock: interpret.Clock{AheadSeconds: new(-90.1), WithinSeconds: 0.6},
+			Facts: topology.Facts{Model: "Raspberry Pi 5", MemoryMiB: 8063, OS: topology.OS{ID: "debian"}, Disks: []topology.Disk{{Path: "/", SizeMiB: 9}}, Cards: []topology.Card{{Device: "mmcblk0", LifeUsedPercent: 110}},
+				Temperature: new(41.5), Power: &topology.Power{Throttled: true}, ClockSynchronized: new(false), Interfaces: []topology.Interface{{Name: "eth0", Addresses: []string{"192.0.2.7/24"}}}, RebootRequired: true}}),
 		"heartbeat":    overWire(t, wire.Heartbeat{Version: 1, Agent: "1", Nonce: []byte("nonce"), Generation: 4}),
 		"envelope":     overWire(t, wire.ControlEnvelope{Version: 1, Nonce: []byte("nonce"), Now: 1, Classes: wire.Generations{"kiosk": 2}}),
 		"announcement": {},

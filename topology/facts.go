@@ -35,6 +35,8 @@ type Facts struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	// Power is what the board has seen of its supply, where it tells.
 	Power *Power `json:"power,omitempty"`
+	// ClockSynchronized tells whether the kernel counts its clock as set by a time server; left out if it does not say.
+	ClockSynchronized *bool `json:"clockSynchronized,omitempty"`
 	// Interfaces of the network with their addresses, without those of containers.
 	Interfaces []Interface `json:"interfaces,omitempty"`
 	// RebootRequired is true while something that was installed takes effect with the next boot only.

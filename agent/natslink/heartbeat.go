@@ -87,7 +87,9 @@ func (l *Link) heartbeat(ctx context.Context, uptime time.Duration) (wire.Contro
 	}
 	m := nats.NewMsg(wire.HeartbeatSubject(l.o.Device))
 	m.Data = b
+	asked := time.Now()
 	answer, err := l.request(ctx, m, min(l.o.tune.timeout, beatTimeout))
+	answered := time.Now()
 	if err != nil {
 		return wire.ControlEnvelope{}, err
 	}
@@ -100,7 +102,15 @@ func (l *Link) heartbeat(ctx context.Context, uptime time.Duration) (wire.Contro
 		l.refuse(l.documents, CodeUntrustedBeat, "an answer to a heartbeat was refused: "+detail)
 		return wire.ControlEnvelope{}, err
 	}
+	l.h.Clock(offset(asked, answered, c.Time()))
 	return c, nil
+}
+
+// offset is how far the clock of the device is ahead of the fleet's, which was told, in whole seconds, between asking and
+// the answer.
+func offset(asked, answered, told time.Time) (ahead, within time.Duration) {
+	trip := answered.Sub(asked) // monotonic: a clock that is set meanwhile makes no long trip
+	return asked.Round(0).Add(trip / 2).Sub(told.Add(time.Second / 2)), trip/2 + time.Second/2
 }
 
 func (l *Link) health(p agent.Pulse) string {

@@ -38,6 +38,7 @@ type handler struct {
 	problems map[interpret.Code]string
 	reports  map[interpret.Code]int // calls of Refused
 	control  agent.Control
+	ahead    *time.Duration
 	pulse    agent.Pulse
 	block    chan struct{} // Offer waits for it
 }
@@ -78,6 +79,7 @@ func (h *handler) Refused(code interpret.Code, message string) {
 }
 
 func (h *handler) Resolved(code interpret.Code)                { h.change(func() { delete(h.problems, code) }) }
+func (h *handler) Clock(ahead, _ time.Duration)                { h.change(func() { h.ahead = &ahead }) }
 func (h *handler) Operation(interpret.Operation, string) error { return nil }
 func (h *handler) Control(c agent.Control)                     { h.change(func() { h.control = c }) }
 
@@ -198,7 +200,9 @@ func (r *rig) answer(f func(hb wire.Heartbeat) *wire.ControlEnvelope) {
 			return
 		}
 		if c := f(hb); c != nil {
-			c.Nonce, c.Now = hb.Nonce, wire.UnixSeconds(time.Now())
+			if c.Nonce = hb.Nonce; c.Now == 0 {
+				c.Now = wire.UnixSeconds(time.Now())
+			}
 			if b, err := wire.SealControl(*c, pi1, r.control); err == nil {
 				_ = m.Respond(b)
 			}

@@ -241,7 +241,7 @@ func TestPlanOfWhatWasAccepted(t *testing.T) {
 
 // asks are the commands that change nothing of a device.
 var asks = map[string]bool{
-	"completion": true, "help": true, "kinds": true, "unit": true, "version": true, "plan": true, "status": true,
+	"completion": true, "help": true, "info": true, "kinds": true, "unit": true, "version": true, "plan": true, "status": true,
 	"inventory": true, "backups": true, "receipts": true, "rollback-check": true,
 	"run": true, // the agent, under the policies that were signed
 }

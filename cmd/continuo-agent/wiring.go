@@ -41,6 +41,7 @@ type device interface {
 	standard.Needs
 	topology.HasEvents
 	topology.HasProbes
+	topology.HasFacts
 }
 
 // assemble is the one place where an agent is put together. The store is the caller's
@@ -61,6 +62,7 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 		Containers: p.device.Containers(),
 		Supervisor: p.supervisor,
 		Sweeper:    p.sweeper,
+		Facts:      p.device.Facts(),
 		Device:     c.Device,
 		Identity:   id,
 		Relist:     time.Duration(c.Relist),

@@ -21,7 +21,7 @@ import (
 // asks are the commands that change nothing of a device, whatever they are given, and why they need no consent.
 var asks = map[string]string{
 	"completion": "prints a script", "help": "prints a text", "explain": "prints a text", "version": "prints a line", "validate": "reads files",
-	"status": "reads the fleet", "watch": "reads the fleet", "receipts": "reads the fleet", "history": "reads the fleet",
+	"status": "reads the fleet", "watch": "reads the fleet", "receipts": "reads the fleet", "history": "reads the fleet", "info": "reads the fleet",
 	"plan": "the device looks and answers", "rollback-check": "the device looks and answers",
 	"up": "runs a server", "serve": "runs a service", "setup": "creates streams that are missing, on a server", "demo": "has devices of its own",
 }

@@ -52,7 +52,7 @@ func Streams(replicas int) []Stream {
 	// A plain stream and not a bucket: a bucket must allow roll-ups, and with those one device could wipe the status of
 	// all others.
 	actual := base
-	actual.Name, actual.Subjects = StreamActual, []string{AllActual}
+	actual.Name, actual.Subjects = StreamActual, []string{AllActual, AllInfo}
 	actual.MaxMsgsPerSubject = 1
 	actual.MaxMsgSize = maxDevicePayload
 	actual.DuplicateWindow = 100 * time.Millisecond

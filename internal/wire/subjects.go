@@ -36,6 +36,7 @@ const (
 	prefixStatusFetch = "getst." // request: read the own status back
 	prefixHeartbeat   = "hb."    // request: heartbeat, answered by a control envelope
 	prefixJournal     = "ev."    // request: write a journal entry
+	prefixInfo        = "info."  // request: write the own device info
 	prefixRenew       = "renew." // request: renew the own credential
 	prefixInbox       = "_INBOX."
 )
@@ -104,6 +105,9 @@ func HeartbeatSubject(d Device) string { return deviceSubject(prefixHeartbeat, d
 // JournalSubject is where d writes journal entries.
 func JournalSubject(d Device) string { return deviceSubject(prefixJournal, d) }
 
+// InfoSubject is where d writes what it says it is. The control side has it under the same name.
+func InfoSubject(d Device) string { return deviceSubject(prefixInfo, d) }
+
 // RenewSubject is where d asks for a new credential.
 func RenewSubject(d Device) string { return deviceSubject(prefixRenew, d) }
 
@@ -137,6 +141,7 @@ const (
 	AllRenewals   = prefixRenew + anyDevice
 	AllActual     = prefixActual + anyDevice
 	AllJournal    = prefixJournal + anyDevice
+	AllInfo       = prefixInfo + anyDevice
 	AllConfig     = prefixConfig + ">"
 
 	anyDevice = "*.*"
@@ -148,7 +153,7 @@ func deviceSubject(prefix string, d Device) string { d.mustCheck(); return prefi
 // refuses a subject of any other form, such as a class's.
 func DeviceOf(subject string) (Device, error) {
 	for _, prefix := range []string{
-		prefixStatus, prefixStatusFetch, prefixHeartbeat, prefixJournal, prefixRenew, prefixActual,
+		prefixStatus, prefixStatusFetch, prefixHeartbeat, prefixJournal, prefixInfo, prefixRenew, prefixActual,
 		prefixKV + BucketAlive + ".", prefixDesired + keyDevice, prefixDesired + keyApproval,
 		prefixConfig + keyDevice, prefixConfig + keyApproval,
 	} {

@@ -27,7 +27,7 @@ const (
 // module.
 func Generate() (map[string][]byte, error) {
 	comments := new(jsonschema.Reflector)
-	for _, dir := range []string{"./score", "./interpret", "./internal/wire"} {
+	for _, dir := range []string{"./score", "./topology", "./interpret", "./internal/wire"} {
 		if err := comments.AddGoComments(module, dir, jsonschema.WithFullComment()); err != nil {
 			return nil, fmt.Errorf("cannot read the comments of %s: %w", dir, err)
 		}
@@ -44,6 +44,7 @@ func Generate() (map[string][]byte, error) {
 		{"manifest", g.manifest},
 		{"assignment", g.assignment},
 		{"status", g.status},
+		{"info", func() (*jsonschema.Schema, error) { return g.reflect(interpret.DeviceInfo{}), nil }},
 		{"plan", func() (*jsonschema.Schema, error) { return g.reflect(interpret.Plan{}), nil }},
 		{"operation", func() (*jsonschema.Schema, error) { return g.reflect(interpret.Operation{}), nil }},
 		{"receipt", func() (*jsonschema.Schema, error) { return g.reflect(interpret.Receipt{}), nil }},

@@ -88,7 +88,7 @@ func amend(name string, s *jsonschema.Schema) {
 		return func(p *jsonschema.Schema) { p.Pattern, p.Examples = score.NamePattern, []any{example} }
 	}
 	kinds := map[string]string{
-		"Manifest": score.ManifestKind, "Assignment": score.AssignmentKind, "DeviceStatus": interpret.StatusKind,
+		"Manifest": score.ManifestKind, "Assignment": score.AssignmentKind, "DeviceStatus": interpret.StatusKind, "DeviceInfo": interpret.InfoKind,
 		"Plan": interpret.PlanKind, "Operation": interpret.OperationKind, "Receipt": interpret.ReceiptKind,
 	}
 	if kind, ok := kinds[name]; ok {

@@ -12,8 +12,9 @@ func plainFacts() topology.Facts {
 		Model: "Raspberry Pi 4 Model B Rev 1.5", Serial: "10000000c0ffee00", BootID: "00000000-0000-4000-8000-000000000001",
 		OS:     topology.OS{ID: "debian", Version: "13", Codename: "trixie", Name: "Debian GNU/Linux 13 (trixie)"},
 		Kernel: "6.12.47+rpt-rpi-v8", Arch: "aarch64", CPUs: 4, MemoryMiB: 3793,
-		Disks:      []topology.Disk{{Path: "/", SizeMiB: 29 << 10, FreeMiB: 20 << 10}},
-		Interfaces: []topology.Interface{{Name: "eth0", MAC: "02:00:00:00:00:07", Up: true, Addresses: []string{"192.0.2.7/24"}}},
+		Disks:             []topology.Disk{{Path: "/", SizeMiB: 29 << 10, FreeMiB: 20 << 10}},
+		ClockSynchronized: new(true),
+		Interfaces:        []topology.Interface{{Name: "eth0", MAC: "02:00:00:00:00:07", Up: true, Addresses: []string{"192.0.2.7/24"}}},
 	}
 }
 

@@ -108,7 +108,7 @@ func (f *facts) look() topology.Facts {
 		if unix.Uname(&u) == nil {
 			out.Arch = clean(unix.ByteSliceToString(u.Machine[:]))
 		}
-		out.Disks, out.Interfaces = disks(f.disks), interfaces()
+		out.Disks, out.Interfaces, out.ClockSynchronized = disks(f.disks), interfaces(), synchronized()
 	}
 	return out
 }
@@ -243,6 +243,16 @@ func (f *facts) reboot() (required bool, packages []string) {
 		return true, packages
 	}
 	return false, nil
+}
+
+// synchronized asks the kernel, which believes what a time server last set for some hours.
+func synchronized() *bool {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	if err != nil {
+		return nil
+	}
+	return new(state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0)
 }
 
 func disks(paths []string) (out []topology.Disk) {

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+	"github.com/continuo-fleet/continuo/cmd/internal/show"
+	"github.com/continuo-fleet/continuo/topology/pi"
+)
+
+func newInfo() *cobra.Command {
+	var root string
+	var format show.Format
+	cmd := &cobra.Command{
+		Use:   "info",
+		Short: "Show what this device is",
+		Long: `info shows what the agent tells the fleet this device is: model, serial number, system, kernel,
+memory, disks and the health of its card, temperature and power, addresses, and whether it wants a
+reboot. What the machine does not tell is left out. It needs no network and no running agent, and
+knows therefore nothing of how far the clock is from the fleet's.`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dev, err := pi.Open(cmd.Context(), pi.Options{Root: root})
+			if err != nil {
+				return err
+			}
+			defer dev.Close()
+			info, err := agent.Describe(cmd.Context(), "", identity(), dev.Facts())
+			if err != nil {
+				return err
+			}
+			if done, err := format.Write(cmd.OutOrStdout(), info); done || err != nil {
+				return err
+			}
+			return show.Info(cmd.OutOrStdout(), info)
+		},
+	}
+	cmd.Flags().StringVar(&root, "root", "", "ask for a directory that all paths are below")
+	format.Flag(cmd.Flags())
+	return cmd
+}
