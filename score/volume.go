@@ -62,4 +62,7 @@ func (v Volume) check(r *Report) {
 	if strings.ContainsAny(v.Source+v.Target, "\x00\n") {
 		r.Errorf("volume has a line break or a NUL byte")
 	}
+	if strings.HasSuffix(v.Source, `\`) || strings.HasSuffix(v.Target, `\`) {
+		r.Errorf("volume %q has a path that ends with a backslash, which the definition of a container cannot hold", v)
+	}
 }

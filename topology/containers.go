@@ -25,20 +25,6 @@ type ContainerState struct {
 	Made *ContainerConfig
 }
 
-// A ContainerConfig is what a container is made from. Slices are in canonical order
-// where order has no meaning.
-type ContainerConfig struct {
-	Name       string
-	Image      string
-	Command    []string
-	Env        []string // NAME=value, sorted
-	Ports      []string // canonical text, sorted
-	Volumes    []string // canonical text, sorted
-	Restart    string   // never, on-failure, always
-	SpecDigest string   // kept on the container, read back as ContainerState.SpecDigest
-	Mark       Mark
-}
-
 // A NamedContainer is a container that is there, whoever made it.
 type NamedContainer struct {
 	Name string
@@ -68,13 +54,22 @@ type ContainerWriter interface {
 	EnsureImage(ctx context.Context, image string) (digest string, err error)
 
 	// Run makes the container so and starts it, under the service manager, replacing one
-	// of the same name that carries our mark. A container or unit of that name without a
-	// mark is a fault, CodeForeign, and stays. The image must be here: see EnsureImage.
-	// Like Start of a service it watches for the settle time.
+	// of the same name that carries our mark: that gets its stop signal and its time first.
+	// A container or unit of that name without a mark is a fault, CodeForeign, and stays. The
+	// images must be here: see EnsureImage. Like Start of a service it watches for the settle
+	// time. A config that is Stopped is defined only, and a container that runs is stopped.
+	//
+	// What the device cannot do is found out before anything is touched, and is a fault,
+	// CodeUnavailable: a limit without its controller, a health check that the image lacks.
+	// Secrets reach the container through the runtime, and those of configs before are
+	// removed when it runs.
 	Run(ctx context.Context, c ContainerConfig) error
 
 	// Restart starts the container again, as it is defined.
 	Restart(ctx context.Context, name string) error
+
+	// Reload sends a container that runs its reload signal. It needs one in its config.
+	Reload(ctx context.Context, name string) error
 
 	// RemoveContainer stops and removes a container that Run made, and its definition.
 	// Named volumes and images stay.

@@ -51,6 +51,10 @@ func (g generator) mapped(t reflect.Type) *jsonschema.Schema {
 		return text(score.PortPattern, 0, "8080:80")
 	case reflect.TypeFor[score.Volume]():
 		return text(score.VolumePattern, 0, "/srv/web:/data")
+	case reflect.TypeFor[score.Device]():
+		return text(score.DevicePattern, 0, "/dev/gpiochip0")
+	case reflect.TypeFor[score.Value]():
+		return g.value()
 	case reflect.TypeFor[score.ID]():
 		return text(score.IDPattern, 128, "conf")
 	case reflect.TypeFor[score.Score]():
@@ -70,6 +74,18 @@ func (g generator) mapped(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "integer", Minimum: json.Number("0")}
 	}
 	return nil
+}
+
+// value is text, or names a secret. It is one schema and no choice of two: a mistake is told once.
+func (g generator) value() *jsonschema.Schema {
+	t := reflect.TypeFor[score.SecretRef]()
+	r := g.reflector()
+	s := r.ReflectFromType(t)
+	s.Version, s.ID, s.Type = "", "", ""
+	s.Extras = map[string]any{"type": []string{"string", "object"}}
+	s.Description = g.comments[t.PkgPath()+".Value"]
+	s.Examples = []any{"UTC", map[string]string{"secret": "db-password"}}
+	return s
 }
 
 // amend adds to a type what its tags cannot say.
