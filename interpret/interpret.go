@@ -54,6 +54,8 @@ type Task struct {
 	// Retry is true if nothing about the wish is new: same spec, same triggers. A
 	// service that hit its start limit is then left alone.
 	Retry bool
+	// Found is what was observed when the gate let the changes pass.
+	Found Observed
 }
 
 // Has reports whether field is among the changes.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,7 +112,7 @@ func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, er
 	}
 	st.Authority, st.Backup = v.Authority, v.Backup
 	before, public, readable := b.read(ctx, s, a)
-	b.attempt(ctx, s, Task{changes, v.Mark, v.Retry}, v.Prove, &st)
+	b.attempt(ctx, s, Task{changes, v.Mark, v.Retry, obs}, v.Prove, &st)
 	if readable {
 		if after, still, ok := b.read(ctx, s, a); ok {
 			a.Text = &Text{before, after, public && still}
@@ -246,6 +247,11 @@ func (t *Table) Remove(ctx context.Context, s score.Score, cause Cause, gate Gat
 	st = ScoreStatus{ID: s.ID, Kind: s.Spec.Kind(), Cause: cause}
 	defer st.crashed()
 	b, obs, ok := t.look(ctx, s, &st)
+	if !ok && obs != nil && st.Code == Code(topology.CodeSecret) {
+		ok = true // what is to go needs no secret
+		st.end("", "", "")
+		st.Path = ""
+	}
 	if !ok {
 		return st, nil
 	}
@@ -276,7 +282,7 @@ func (b Binding) undo(ctx context.Context, s score.Score, a Action, st *ScoreSta
 	obs, err := b.observe(ctx, s.Spec)
 	st.observed(obs)
 	switch {
-	case err != nil && topology.FaultOf(err).Code != topology.CodeInvalid && topology.FaultOf(err).Code != topology.CodeForeign:
+	case err != nil && !slices.Contains([]topology.Code{topology.CodeInvalid, topology.CodeForeign, topology.CodeSecret}, topology.FaultOf(err).Code):
 		b.fault(st, "cannot verify", err)
 	case obs != nil && obs.Exists() && a.FoundMark != "" && obs.OwnedBy() == a.FoundMark:
 		st.end(Failed, CodeNotConverged, "removed, but it is still there")

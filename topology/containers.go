@@ -18,7 +18,10 @@ type ContainerState struct {
 	Unit       ServiceState
 	Definition FileState
 	SpecDigest string // of the ContainerConfig it was made from
-	Mark       Mark   // on the container; empty for one made by hand
+	// Departs names the parts of its definition that the container was not created with, as far as the runtime
+	// can tell. A container that somebody made anew with our labels has some.
+	Departs []string
+	Mark    Mark // on the container; empty for one made by hand
 
 	// Made is the ContainerConfig of SpecDigest, where the definition still tells it. It is
 	// shared, holds the values of variables, and is there to tell people what differs.

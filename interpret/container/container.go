@@ -2,16 +2,18 @@
 //
 // What a container was made from is not asked of the runtime, which does not give back
 // what it was told, and adds what the image and the device say. A digest of the wish is
-// kept on the container and compared instead. Which fields differ is told from its
+// kept on the container and compared instead; it covers a keyed digest of each secret, so
+// that one that was rotated is another wish. Which fields differ is told from its
 // definition, as long as that is what the digest is of.
 //
-// What is wanted is a container that runs. The restart policy says what the service
-// manager does by itself when it ends: with "never" the container stays down until the
-// next pass finds it so, which is drift like any other.
+// The restart policy says what the service manager does by itself when a container ends
+// that is wanted to run: with "never" it stays down until the next pass finds it so, which
+// is drift like any other.
 package container
 
 import (
 	"context"
+	"strings"
 
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -19,12 +21,30 @@ import (
 )
 
 // Needs is what a topology must offer.
-type Needs interface{ topology.HasContainers }
+type Needs interface {
+	topology.HasContainers
+	topology.HasSecrets
+}
+
+// A reader observes containers, and knows secrets.
+type reader interface {
+	topology.ContainerReader
+	topology.Secrets
+}
+
+// A writer changes containers, and knows secrets.
+type writer interface {
+	topology.ContainerWriter
+	topology.Secrets
+}
 
 // Kind binds the interpreter to t.
 func Kind[T Needs](t T) interpret.Binding {
-	c := t.Containers()
-	return interpret.Of[score.Container, Observed, topology.ContainerReader, topology.ContainerWriter](interpreter{}, c, c)
+	both := struct {
+		topology.Containers
+		topology.Secrets
+	}{t.Containers(), t.Secrets()}
+	return interpret.Of[score.Container, Observed, reader, writer](interpreter{}, both, both)
 }
 
 // Fields of changes.
@@ -33,31 +53,38 @@ const (
 	fieldImage      = "image"
 	fieldSpec       = "spec" // all that the container is made from
 	fieldDefinition = "definition"
+	fieldInstalled  = "installed" // the container as it was created, against its definition
 	fieldState      = "state"
 )
+
+var own = []string{fieldPresent, fieldSpec, fieldDefinition, fieldInstalled, fieldState}
 
 type interpreter struct{}
 
 func (interpreter) FieldOf(c topology.Code) string {
-	if c == topology.CodeImage || c == topology.CodeImageStore {
+	switch c {
+	case topology.CodeImage, topology.CodeImageStore:
 		return fieldImage
+	case topology.CodeSecret:
+		return "secrets"
 	}
 	return "name"
 }
 
-func (interpreter) Observe(ctx context.Context, r topology.ContainerReader, s score.Container) (Observed, error) {
+func (interpreter) Observe(ctx context.Context, r reader, s score.Container) (Observed, error) {
 	st, err := r.Container(ctx, s.Name)
 	if err != nil {
 		return Observed{}, err
 	}
-	o := observed(st)
+	o := observed(s, st)
 	switch {
 	case o.Exists() && o.mark == "":
 		return o, topology.Faultf(topology.CodeForeign, "the container %s is there and was made by somebody else%s; remove it, or give this one another name", s.Name, o.who())
 	case st.Unit.Load == topology.Masked:
 		return o, topology.Faultf(topology.CodeMasked, "%s.service is masked; an administrator did that, and has to undo it: systemctl unmask %s.service", s.Name, s.Name)
 	}
-	return o, nil
+	o.secrets, err = read(ctx, r, s.SecretNames(), false)
+	return o, err
 }
 
 func (interpreter) Diff(s score.Container, o Observed) []interpret.Change {
@@ -68,24 +95,31 @@ func (interpreter) Diff(s score.Container, o Observed) []interpret.Change {
 	differ := func(field, have, want string, e interpret.Effect) {
 		out = append(out, interpret.Change{Field: field, Have: have, Want: want, Effect: e})
 	}
-	if !o.running() {
+	stopped := s.State == score.Stopped
+	switch {
+	case stopped && !o.idle():
+		differ(fieldState, o.state(), "stopped", interpret.Disrupt)
+	case !stopped && !o.running():
 		e := interpret.Mutate
 		if o.up() { // paused, stopping: what is left of it goes
 			e = interpret.Disrupt
 		}
 		differ(fieldState, o.state(), "running", e)
 	}
-	if o.State == "absent" {
+	if o.State == "absent" && !stopped {
 		return out // only its definition is there, which Run writes anew
 	}
-	if want := Digest(s); o.SpecDigest != want {
+	want := config(s, o.secrets, "")
+	if o.SpecDigest != want.SpecDigest {
 		switch { // said for people; the digest has it as well, and decides
 		case o.made != nil:
-			out = append(out, differences(*o.made, config(s, ""))...)
+			out = append(out, differences(*o.made, want)...)
 		case o.Image != "" && o.Image != s.Image:
 			differ(fieldImage, o.Image, s.Image, interpret.Disrupt)
 		}
-		differ(fieldSpec, o.SpecDigest, want, interpret.Disrupt)
+		differ(fieldSpec, o.SpecDigest, want.SpecDigest, interpret.Disrupt)
+	} else if len(o.Departs) > 0 {
+		differ(fieldInstalled, "other "+strings.Join(o.Departs, ", "), "as defined", interpret.Disrupt)
 	}
 	if !o.Defined {
 		differ(fieldDefinition, "absent", "present", interpret.Disrupt)
@@ -93,11 +127,18 @@ func (interpreter) Diff(s score.Container, o Observed) []interpret.Change {
 	return out
 }
 
-func (interpreter) Apply(ctx context.Context, w topology.ContainerWriter, s score.Container, t interpret.Task) error {
-	if !t.Has(fieldPresent) && !t.Has(fieldSpec) && !t.Has(fieldDefinition) && !t.Has(fieldState) {
-		return w.Restart(ctx, s.Name) // asked for by another score only
+func (interpreter) Apply(ctx context.Context, w writer, s score.Container, t interpret.Task) error {
+	stopped := s.State == score.Stopped
+	if !has(t, own) { // asked for by another score only
+		switch {
+		case stopped:
+			return nil // it reads everything when it is started
+		case t.Has(interpret.FieldRestart):
+			return w.Restart(ctx, s.Name)
+		}
+		return w.Reload(ctx, s.Name)
 	}
-	if t.Retry {
+	if t.Retry && !stopped {
 		// It was tried with the same wish before: whoever starts too often is left alone.
 		if st, err := w.Container(ctx, s.Name); err != nil {
 			return err
@@ -105,29 +146,67 @@ func (interpreter) Apply(ctx context.Context, w topology.ContainerWriter, s scor
 			return topology.Faultf(topology.CodeStartLimit, "the container %s was started too often and failed, last with status %d; it is left alone until its score changes", s.Name, st.Unit.ExitCode)
 		}
 	}
-	if _, err := w.EnsureImage(ctx, s.Image); err != nil { // before anything that runs is touched
+	have, err := read(ctx, w, s.SecretNames(), true)
+	if err != nil {
 		return err
 	}
-	return w.Run(ctx, config(s, t.Mark))
+	c := config(s, have, t.Mark)
+	if o, ok := t.Found.(Observed); ok {
+		c.Replaces = o.definition
+	}
+	if !stopped { // before anything that runs is touched; to stop it nothing is fetched
+		if err := fetch(ctx, w, s); err != nil {
+			return err
+		}
+	}
+	return w.Run(ctx, c)
 }
 
-// Remove removes the container and its definition; volumes and images stay.
-func (interpreter) Remove(ctx context.Context, w topology.ContainerWriter, last score.Container) error {
+func has(t interpret.Task, fields []string) bool {
+	for _, f := range fields {
+		if t.Has(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// Remove removes the container, its secrets and its definition; volumes and images stay.
+func (interpreter) Remove(ctx context.Context, w writer, last score.Container) error {
 	return w.RemoveContainer(ctx, last.Name)
 }
 
-// Prefetch fetches the image. A tag that is here already is not asked for again: what
+// Prefetch fetches the images. A tag that is here already is not asked for again: what
 // runs is named by its digest in the status, and a digest in the score pins it.
-func (interpreter) Prefetch(ctx context.Context, w topology.ContainerWriter, s score.Container) error {
-	_, err := w.EnsureImage(ctx, s.Image)
-	return err
+func (interpreter) Prefetch(ctx context.Context, w writer, s score.Container) error {
+	if s.State == score.Stopped {
+		return nil
+	}
+	return fetch(ctx, w, s)
+}
+
+func fetch(ctx context.Context, w topology.ContainerWriter, s score.Container) error {
+	for _, image := range config(s, nil, "").Images() {
+		if _, err := w.EnsureImage(ctx, image); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Stocked reports an image that is not here.
-func (interpreter) Stocked(ctx context.Context, r topology.ContainerReader, s score.Container) error {
-	digest, err := r.Image(ctx, s.Image)
-	if err == nil && digest == "" {
-		err = topology.Faultf(topology.CodeImage, "the image %s is not on this device", s.Image)
+func (interpreter) Stocked(ctx context.Context, r reader, s score.Container) error {
+	if s.State == score.Stopped {
+		return nil
 	}
-	return err
+	for _, image := range config(s, nil, "").Images() {
+		digest, err := r.Image(ctx, image)
+		if err == nil && digest == "" {
+			err = topology.Faultf(topology.CodeImage, "the image %s is not on this device", image)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
 
@@ -27,6 +28,8 @@ type Observed struct {
 	Health string `json:"health,omitempty"`
 	// Defined is true if the definition of the container is on disk, so that it starts again at boot.
 	Defined bool `json:"defined"`
+	// Departs names what the container was created with and its definition does not say, as far as the runtime tells: env, command.
+	Departs []string `json:"departs,omitempty"`
 	// SpecDigest is the digest of what the container was made from.
 	SpecDigest string `json:"specDigest,omitempty"`
 	// Load says whether the service manager knows the unit of the container.
@@ -38,19 +41,24 @@ type Observed struct {
 	// Result of the last run: success, exit-code, start-limit-hit.
 	Result string `json:"result,omitempty"`
 
-	made   *topology.ContainerConfig // nil: nobody knows
-	exists bool
-	mark   topology.Mark
+	made       *topology.ContainerConfig // nil: nobody knows
+	exists     bool
+	mark       topology.Mark
+	definition string  // as topology.FileState.Is
+	secrets    secrets // of the wish
+	stopped    bool    // is the wish
+	checked    bool    // it must have a health check
 }
 
-func observed(st topology.ContainerState) Observed {
+func observed(s score.Container, st topology.ContainerState) Observed {
 	o := Observed{
 		State: st.State, Since: st.Since, Restarts: st.Restarts, ID: st.ID, Image: st.Image, Digest: st.Digest,
-		ExitCode: st.ExitCode, Health: st.Health, SpecDigest: st.SpecDigest,
+		ExitCode: st.ExitCode, Health: st.Health, SpecDigest: st.SpecDigest, Departs: st.Departs,
 		Defined: st.Definition.Type == topology.Regular,
 		Load:    st.Unit.Load, Active: st.Unit.Active, Sub: st.Unit.Sub, Result: st.Unit.Result,
 		made:   st.Made,
 		exists: st.State != "absent" || st.Definition.Type != topology.Absent, mark: st.Mark,
+		definition: st.Definition.Is(), stopped: s.State == score.Stopped, checked: s.HealthCheck != nil,
 	}
 	if o.mark == "" { // a container that is gone, or not made yet, has its mark on the definition
 		o.mark = st.Definition.Mark
@@ -65,15 +73,18 @@ func (o Observed) Exists() bool { return o.exists }
 func (o Observed) OwnedBy() topology.Mark { return o.mark }
 
 // Conditions: a definition is written, the service manager has read it, the container
-// runs, and it says that it is well. One that is still starting is not well yet; one
-// without a health check says nothing.
+// runs, or does not, as is wanted, and it says that it is well. One that is still starting
+// is not well yet; one without a health check says nothing, unless it should have one.
 func (o Observed) Conditions() interpret.Conditions {
 	c := interpret.Conditions{
 		Written:   &o.Defined,
 		Loaded:    new(o.Load == topology.Loaded),
 		Effective: new(o.running()),
 	}
-	if o.Health != "" {
+	switch {
+	case o.stopped:
+		c.Effective = new(o.idle())
+	case o.Health != "" || o.checked:
 		c.Healthy = new(o.Health == "healthy")
 	}
 	return c
@@ -82,6 +93,11 @@ func (o Observed) Conditions() interpret.Conditions {
 // running: one that is found between two automatic starts is not running, even if it
 // happens to be up.
 func (o Observed) running() bool { return o.State == "running" && o.Active == "active" }
+
+// idle: it does not run, and nobody is about to start it.
+func (o Observed) idle() bool {
+	return !o.up() && (o.Active == "inactive" || o.Active == "failed" || o.Active == "")
+}
 
 func (o Observed) up() bool {
 	return o.State != "absent" && o.State != "created" && o.State != "exited"

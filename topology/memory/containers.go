@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,13 @@ type Image struct {
 	Digest  string  // sha256:…; empty: one made from the reference
 	Program Program // what a container of it does
 	Health  string  // what a container of it says of itself; empty: it has no health check
+	Init    Step    // what an init container of it does
+}
+
+// A Step is what an init container does. The zero value ends well.
+type Step struct {
+	Status int
+	Hangs  bool // it does not end by itself
 }
 
 type container struct {
@@ -28,6 +34,10 @@ type container struct {
 	exit   int
 	health string
 	digest string // of the image it was made from
+
+	secrets map[string]string // that it was given, by variable or path
+	departs []string          // somebody made it anew, otherwise
+	reloads int               // reload signals that it got
 }
 
 // definitionFile is the definition of a container, and unitOf the unit that runs it.
@@ -57,7 +67,7 @@ func (c containers) Container(ctx context.Context, name string) (topology.Contai
 			made := k.config
 			st.Made = &made
 		}
-		st.Restarts = st.Unit.Restarts
+		st.Restarts, st.Departs = st.Unit.Restarts, k.departs
 		if k.config.Mark != "" && st.Definition.SHA256 != sum(define(k.config)) {
 			st.SpecDigest, st.Made = "", nil // the definition says something else by now
 		}
@@ -130,73 +140,18 @@ func (d *Device) store(ref string, im Image) Image {
 	return im
 }
 
-// define is the text of a container's definition: what can be shown of it, and that
-// it is one and the same text for one config.
-func define(c topology.ContainerConfig) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "[Container]\nContainerName=%s\nImage=%s\n", c.Name, c.Image)
-	for _, group := range []struct {
-		key    string
-		values []string
-	}{{"Exec", c.Command}, {"Environment", c.Env}, {"PublishPort", c.Ports}, {"Volume", c.Volumes}} {
-		for _, v := range group.values {
-			fmt.Fprintf(&b, "%s=%q\n", group.key, v)
-		}
-	}
-	restart := map[string]string{"never": "no"}[c.Restart]
-	fmt.Fprintf(&b, "\n[Service]\nRestart=%s\n\n[Install]\nWantedBy=multi-user.target\n", cmp.Or(restart, c.Restart, "always"))
-	return b.String()
-}
-
 func sum(s string) string {
 	h := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(h[:])
 }
 
-func (c containers) Run(ctx context.Context, cfg topology.ContainerConfig) error {
-	if err := c.d.control.call(ctx, OpRun, containerResource(cfg.Name)); err != nil {
-		return err
-	}
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	return c.d.run(cfg)
-}
-
-func (d *Device) run(cfg topology.ContainerConfig) error {
-	p, unitName := definitionFile(cfg.Name), unitOf(cfg.Name)
-	if k := d.containers[cfg.Name]; k != nil && k.config.Mark == "" {
-		return topology.Faultf(topology.CodeForeign, "the container %s (%s) was made by somebody else", cfg.Name, k.id)
-	}
-	if n, err := d.lookup(p); err != nil {
-		return err
-	} else if n != nil && n.mark == "" && d.containers[cfg.Name] == nil {
-		return topology.Faultf(topology.CodeForeign, "%s was written by somebody else", p)
-	}
-	switch def := d.load(unitName); {
-	case def.load == topology.Masked:
-		return masked(unitName)
-	case def.load != topology.NotFound && def.container == "":
-		return topology.Faultf(topology.CodeForeign, "the unit %s is defined by %s already", unitName, def.source)
-	}
-	if !d.hasImage(cfg.Image) {
-		return topology.Faultf(topology.CodeImage, "the image %s is not here", cfg.Image)
-	}
-	u := d.unit(unitName)
-	d.halt(unitName, u)
-	if err := d.write(topology.FileWrite{Path: p, Content: []byte(define(cfg)), Mode: 0o644, Mark: cfg.Mark}); err != nil {
-		return err
-	}
-	d.containers[cfg.Name] = &container{config: cfg, state: "created"}
-	def := d.load(unitName)
-	u.restarts = 0
-	d.launch(unitName, def, u)
-	return outcome(unitName, def, u)
-}
-
 // containerStarted makes a container anew from its image, as each start of its unit does.
 func (d *Device) containerStarted(c *container) {
 	im := d.images[c.config.Image]
-	c.id, c.state, c.since, c.exit, c.health, c.digest = d.fresh(), "running", time.Now(), 0, im.Health, im.Digest
+	c.id, c.state, c.since, c.exit, c.health, c.digest, c.departs = d.fresh(), "running", time.Now(), 0, im.Health, im.Digest, nil
+	if h := c.config.HealthCheck; h != nil && len(h.Command) > 0 {
+		c.health = cmp.Or(im.Health, "healthy")
+	}
 	d.changed(containerResource(c.config.Name))
 }
 
@@ -213,6 +168,24 @@ func (c containers) Restart(ctx context.Context, name string) error {
 		return err
 	}
 	return c.d.start(ctx, unitOf(name), true, true)
+}
+
+func (c containers) Reload(ctx context.Context, name string) error {
+	if err := c.d.control.call(ctx, OpReloadRun, containerResource(name)); err != nil {
+		return err
+	}
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	k := c.d.containers[name]
+	switch {
+	case k == nil || k.config.Mark == "":
+		return topology.Faultf(topology.CodeInvalid, "cannot reload container %s: there is no such container", name)
+	case k.config.ReloadSignal == "":
+		return topology.Faultf(topology.CodeInvalid, "cannot reload container %s: its definition has no reload signal", name)
+	case k.state == "running":
+		k.reloads++
+	}
+	return nil
 }
 
 func (c containers) RemoveContainer(ctx context.Context, name string) error {
@@ -272,6 +245,41 @@ func (d *Device) Config(name string) (c topology.ContainerConfig) {
 		}
 	})
 	return c
+}
+
+// SecretIn is the value of a secret that a container was given, as a variable or a file.
+func (d *Device) SecretIn(name, place string) (value string, ok bool) {
+	d.hands(func() {
+		if k := d.containers[name]; k != nil {
+			value, ok = k.secrets[place]
+		}
+	})
+	return value, ok
+}
+
+// Reloads counts the reload signals that a container got.
+func (d *Device) Reloads(name string) (n int) {
+	d.hands(func() {
+		if k := d.containers[name]; k != nil {
+			n = k.reloads
+		}
+	})
+	return n
+}
+
+// MakeAnew makes a container anew by hand, under the labels it had and with other parts.
+func (d *Device) MakeAnew(name string, parts ...string) {
+	d.hands(func() {
+		if k := d.containers[name]; k != nil {
+			k.id, k.departs = d.fresh(), parts
+			d.changed(containerResource(name))
+		}
+	})
+}
+
+// SetController turns a controller of the kernel on or off: memory, cpu, pids.
+func (d *Device) SetController(name string, on bool) {
+	d.hands(func() { d.controllersOff[name] = !on })
 }
 
 // SetHealth changes what a container says of itself.

@@ -32,6 +32,7 @@ const (
 	OpEnsureImage     Op = "EnsureImage"
 	OpRun             Op = "Run"
 	OpRestartRun      Op = "RestartContainer" // Restart of the container capability
+	OpReloadRun       Op = "ReloadContainer"  // Reload of the container capability
 	OpRemoveContainer Op = "RemoveContainer"
 	OpHostname        Op = "Hostname"
 	OpSetHostname     Op = "SetHostname"
@@ -77,7 +78,7 @@ func (o Op) capability() Capability {
 	switch o {
 	case OpFile, OpContent, OpWriteFile, OpSetAttributes, OpRemoveFile:
 		return Files
-	case OpContainer, OpAllContainers, OpImage, OpEnsureImage, OpRun, OpRestartRun, OpRemoveContainer:
+	case OpContainer, OpAllContainers, OpImage, OpEnsureImage, OpRun, OpRestartRun, OpReloadRun, OpRemoveContainer:
 		return Containers
 	case OpHostname, OpSetHostname:
 		return Host

@@ -34,13 +34,16 @@ type Device struct {
 	images     map[string]Image  // on the device
 	registry   map[string]*Image // nil: the registry does not have it
 	offline    bool              // the registry cannot be reached
-	host       topology.HostState
-	facts      topology.Facts
-	endpoints  map[string]Endpoint // by address
-	secrets    map[string]secret
-	secretKey  string
-	blobs      map[string][]byte // on the device, by sha256
-	offered    map[string][]byte // in the fleet, by sha256
+
+	controllersOff map[string]bool // controllers of the kernel that are off
+
+	host      topology.HostState
+	facts     topology.Facts
+	endpoints map[string]Endpoint // by address
+	secrets   map[string]secret
+	secretKey string
+	blobs     map[string][]byte // on the device, by sha256
+	offered   map[string][]byte // in the fleet, by sha256
 
 	watchers map[*watcher]bool
 	control  control
@@ -58,7 +61,7 @@ func New() *Device {
 		containers: map[string]*container{}, images: map[string]Image{}, registry: map[string]*Image{},
 		host:     topology.HostState{Static: "raspberrypi", Transient: "raspberrypi"},
 		facts:    plainFacts(),
-		watchers: map[*watcher]bool{}, endpoints: map[string]Endpoint{},
+		watchers: map[*watcher]bool{}, controllersOff: map[string]bool{}, endpoints: map[string]Endpoint{},
 		secrets: map[string]secret{}, secretKey: "of this device", blobs: map[string][]byte{}, offered: map[string][]byte{},
 	}
 	for _, dir := range []string{"/", "/boot", "/dev", "/etc", "/home", "/opt", "/run", "/srv", "/tmp", "/usr", "/var"} {

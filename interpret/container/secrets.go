@@ -1,0 +1,39 @@
+package container
+
+import (
+	"context"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// secrets are those that a score names, by their names.
+type secrets map[string]value
+
+type value struct {
+	fingerprint string
+	bytes       topology.SecretValue // empty where it is only looked at
+}
+
+// as fills in what is known of the value of s.
+func (have secrets) as(s topology.ContainerSecret) topology.ContainerSecret {
+	v := have[s.Name]
+	s.Fingerprint, s.Value = v.fingerprint, v.bytes
+	return s
+}
+
+// read asks the device for secrets. Their values are kept only to be used at once.
+func read(ctx context.Context, r topology.Secrets, names []string, use bool) (secrets, error) {
+	have := secrets{}
+	for _, name := range names {
+		b, err := r.Secret(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		v := value{fingerprint: r.Fingerprint(b)}
+		if use {
+			v.bytes = b
+		}
+		have[name] = v
+	}
+	return have, nil
+}
