@@ -144,7 +144,7 @@ func TestEveryFieldWrong(t *testing.T) {
 				{"fraction", "1.5", at},
 				{"misspelt", "", at + "x"},
 			}
-			if f.Type.Kind() != reflect.Pointer {
+			if f.Type.Kind() != reflect.Pointer && f.Type.Kind() != reflect.Bool {
 				tests = append(tests, struct{ what, value, at string }{"bool", "true", at})
 			}
 			if !strings.Contains(options, "omit") {
@@ -255,8 +255,12 @@ func vary(rnd *rand.Rand, v reflect.Value) reflect.Value {
 			*x = []score.Port{{IP: []string{"", "127.0.0.1", "::1"}[rnd.IntN(3)], Host: uint16(1 + rnd.IntN(60000)), Container: uint16(1 + rnd.IntN(60000)), More: uint16(rnd.IntN(3)), UDP: rnd.IntN(2) == 0}}
 		case *[]score.Volume:
 			*x = []score.Volume{{Source: []string{"/srv/web", "cache"}[rnd.IntN(2)], Target: "/data", ReadOnly: rnd.IntN(2) == 0}}
+		case *map[string]score.Value:
+			*x = map[string]score.Value{"A": score.Text(anything(rnd)), "_b": score.FromSecret("s")}
+		case *[]score.Device:
+			*x = []score.Device{{Host: "/dev/video0", Container: []string{"/dev/video0", "/dev/v"}[rnd.IntN(2)], Rights: []string{"", "r", "rw"}[rnd.IntN(3)]}}
 		case *map[string]string:
-			*x = map[string]string{"A": anything(rnd), "_b": anything(rnd)}
+			*x = map[string]string{"a.b": strings.NewReplacer("\x00", "", "\n", "", "\r", "").Replace(anything(rnd))}
 		case *[]string:
 			*x = []string{anything(rnd), anything(rnd)}
 		case **bool:
@@ -296,13 +300,13 @@ func TestNoNull(t *testing.T) {
 func TestThreeWays(t *testing.T) {
 	tests := []struct {
 		env  string
-		want map[string]string
+		want map[string]score.Value
 		bad  bool
 	}{
 		{``, nil, false},
-		{`,"env":{}`, map[string]string{}, false},
+		{`,"env":{}`, map[string]score.Value{}, false},
 		{`,"env":null`, nil, true},
-		{`,"env":{"A":""}`, map[string]string{"A": ""}, false},
+		{`,"env":{"A":""}`, map[string]score.Value{"A": {}}, false},
 		{`,"env":{"A":null}`, nil, true},
 	}
 	for _, tt := range tests {
@@ -314,7 +318,7 @@ func TestThreeWays(t *testing.T) {
 			t.Errorf("%s is %v", tt.env, got[0].Spec)
 		}
 	}
-	empty, err := score.Encode(score.Container{Name: "a", Image: "a.b/c:1", Env: map[string]string{}})
+	empty, err := score.Encode(score.Container{Name: "a", Image: "a.b/c:1", Env: map[string]score.Value{}})
 	if err != nil || strings.Contains(string(empty), "env") {
 		t.Errorf("an empty mapping is written as %s, and not left out: %v", empty, err)
 	}

@@ -88,7 +88,11 @@ func (s schema) report(d *source.Document, leaf *jsonschema.ValidationError) {
 	rule := s.at(leaf.AbsoluteKeywordLocation)
 	switch keyword(leaf) {
 	case "type":
-		d.WrongType(path, text(rule["type"]), text(rule["pattern"]))
+		want := text(rule["type"])
+		if either := texts(rule["type"]); len(either) > 0 {
+			want = either[0] // the one that authors write most
+		}
+		d.WrongType(path, want, text(rule["pattern"]))
 	case "const":
 		d.NotOneOf(path, []string{text(rule["const"])})
 	case "enum":

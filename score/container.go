@@ -15,6 +15,8 @@ func init() {
 			Name: "web", Image: "registry.example.org/web:1.4", Command: []string{"serve", "--quiet"},
 			Env: map[string]Value{"TZ": Text("UTC")}, Ports: []Port{{Host: 8080, Container: 80}},
 			Volumes: []Volume{{Source: "/srv/web", Target: "/data", ReadOnly: true}}, Restart: RestartAlways,
+			Labels: map[string]string{"org.example.role": "front"},
+			Init:   []InitContainer{{Name: "migrate", Command: []string{"migrate", "up"}, Env: map[string]Value{"TZ": Text("UTC")}}},
 		},
 	})
 }

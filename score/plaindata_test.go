@@ -57,19 +57,25 @@ func TestBehaviourIsNoData(t *testing.T) {
 // freeText is every field of a kind whose text no type and no list of words closes, and why it may be so. A field
 // that is a command line, a script or a document in another language has no place here.
 var freeText = map[string]string{
-	"container.command":   "a list of arguments; no shell reads it",
-	"container.env":       "names and values that only the program in the container reads",
-	"container.image":     "a reference, of a shape that Check holds",
-	"container.name":      "a name, of a shape that Check holds",
-	"container.restartOn": "ids of scores of the same manifest",
-	"file.content":        "the bytes of the file: the thing itself, which the agent does not read",
-	"file.group":          "a name of an account, of a shape that Check holds",
-	"file.owner":          "a name of an account, of a shape that Check holds",
-	"file.path":           "a path, of a shape that Check holds",
-	"hostname.name":       "a name, of a shape that Check holds",
-	"service.restartOn":   "ids of scores of the same manifest",
-	"service.unit":        "a name, of a shape that Check holds",
-	"service.unitFile":    "the bytes of the unit file: the thing itself, native to the device; the service manager reads it, without a shell",
+	"container.command":    "a list of arguments; no shell reads it",
+	"container.entrypoint": "a list of arguments; no shell reads it",
+	"container.user":       "a name or number, of a shape that Check holds",
+	"container.workingDir": "a path in the container, of a shape that Check holds",
+	"container.hostname":   "a name, of a shape that Check holds",
+	"container.network":    "a name, of a shape that Check holds",
+	"container.labels":     "names and values that are kept, and read by nobody of ours",
+	"container.reloadOn":   "ids of scores of the same manifest",
+	"container.image":      "a reference, of a shape that Check holds",
+	"container.name":       "a name, of a shape that Check holds",
+	"container.restartOn":  "ids of scores of the same manifest",
+	"file.content":         "the bytes of the file: the thing itself, which the agent does not read",
+	"file.group":           "a name of an account, of a shape that Check holds",
+	"file.owner":           "a name of an account, of a shape that Check holds",
+	"file.path":            "a path, of a shape that Check holds",
+	"hostname.name":        "a name, of a shape that Check holds",
+	"service.restartOn":    "ids of scores of the same manifest",
+	"service.unit":         "a name, of a shape that Check holds",
+	"service.unitFile":     "the bytes of the unit file: the thing itself, native to the device; the service manager reads it, without a shell",
 }
 
 // TestNoFieldIsACommandLine: who adds a field of free text to a kind has to say here what closes it (H20, H49).

@@ -53,6 +53,17 @@ func (r values) special(t reflect.Type) (any, bool) {
 	case reflect.TypeFor[score.Volume]():
 		no := strings.NewReplacer(":", "")
 		return score.Volume{Source: "s" + no.Replace(r.text()), Target: "/" + no.Replace(r.text()), ReadOnly: r.IntN(2) == 0}, true
+	case reflect.TypeFor[score.Device]():
+		d := score.Device{Host: "/dev/" + fmt.Sprint(r.IntN(100)), Rights: []string{"", "r", "rw", "wm"}[r.IntN(4)]}
+		if d.Container = d.Host; r.IntN(2) == 0 {
+			d.Container = "/dev/other"
+		}
+		return d, true
+	case reflect.TypeFor[score.Value]():
+		if r.IntN(2) == 0 {
+			return score.FromSecret("s" + r.text()), true
+		}
+		return score.Text(r.text()), true
 	}
 	return nil, false
 }

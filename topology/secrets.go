@@ -16,3 +16,14 @@ type Secrets interface {
 
 // HasSecrets is implemented by topologies that keep secrets.
 type HasSecrets interface{ Secrets() Secrets }
+
+// NoSecrets are the secrets of a device that keeps none.
+type NoSecrets struct{}
+
+// Secret is always a fault.
+func (NoSecrets) Secret(_ context.Context, name string) ([]byte, error) {
+	return nil, Faultf(CodeSecret, "this device keeps no secrets, and %q is one", name)
+}
+
+// Fingerprint is empty: there is no value.
+func (NoSecrets) Fingerprint([]byte) string { return "" }

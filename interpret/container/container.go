@@ -21,10 +21,7 @@ import (
 )
 
 // Needs is what a topology must offer.
-type Needs interface {
-	topology.HasContainers
-	topology.HasSecrets
-}
+type Needs interface{ topology.HasContainers }
 
 // A reader observes containers, and knows secrets.
 type reader interface {
@@ -43,7 +40,7 @@ func Kind[T Needs](t T) interpret.Binding {
 	both := struct {
 		topology.Containers
 		topology.Secrets
-	}{t.Containers(), t.Secrets()}
+	}{t.Containers(), secretsOf(t)}
 	return interpret.Of[score.Container, Observed, reader, writer](interpreter{}, both, both)
 }
 

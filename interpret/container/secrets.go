@@ -6,6 +6,14 @@ import (
 	"github.com/continuo-fleet/continuo/topology"
 )
 
+// secretsOf returns the secrets of a topology. One that keeps none can run containers that need none.
+func secretsOf(t any) topology.Secrets {
+	if h, ok := t.(topology.HasSecrets); ok {
+		return h.Secrets()
+	}
+	return topology.NoSecrets{}
+}
+
 // secrets are those that a score names, by their names.
 type secrets map[string]value
 

@@ -25,6 +25,7 @@ func prepare(r rig, s score.Spec) {
 		r.AddUser(f.Owner, 0)
 		r.AddGroup(f.Group, 0)
 	}
+	r.SetSecret("tls", "value") // what specs are changed to may name it
 }
 
 // TestEveryKind walks the registry: what is true of one kind is true of all (H23, H08, H54, cases 141).

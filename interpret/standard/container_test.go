@@ -17,7 +17,7 @@ const image = "registry.example.org/web:1"
 
 func web() score.Container {
 	return score.Container{
-		Name: "web", Image: image, Command: []string{"serve", "a b"}, Env: map[string]string{"TZ": "UTC", "A": "1"},
+		Name: "web", Image: image, Command: []string{"serve", "a b"}, Env: map[string]score.Value{"TZ": score.Text("UTC"), "A": score.Text("1")},
 		Ports: ports("8080:80", "127.0.0.1:6001:80"), Volumes: volumes("/srv/web:/data:ro", "cache:/var/cache"),
 	}
 }
@@ -56,11 +56,11 @@ func TestContainerChanges(t *testing.T) {
 		{"from nothing", func(r rig) {}, nil, false, []string{"present create"}, []memory.Op{memory.OpEnsureImage, memory.OpRun}},
 		{"image", func(r rig) { r.play(web()) }, func(c *score.Container) { c.Image = "registry.example.org/web:2" }, false,
 			[]string{"image disrupt", "spec disrupt"}, []memory.Op{memory.OpEnsureImage, memory.OpRun}},
-		{"environment", func(r rig) { r.play(web()) }, func(c *score.Container) { c.Env["A"] = "2" }, false, []string{"env.A disrupt", "spec disrupt"}, []memory.Op{memory.OpRun}},
+		{"environment", func(r rig) { r.play(web()) }, func(c *score.Container) { c.Env["A"] = score.Text("2") }, false, []string{"env.A disrupt", "spec disrupt"}, []memory.Op{memory.OpRun}},
 		{"command order", func(r rig) { r.play(web()) }, func(c *score.Container) { slices.Reverse(c.Command) }, false, []string{"command disrupt", "spec disrupt"}, []memory.Op{memory.OpRun}},
 		{"restart policy", func(r rig) { r.play(web()) }, func(c *score.Container) { c.Restart = score.RestartNever }, false, []string{"restart disrupt", "spec disrupt"}, []memory.Op{memory.OpRun}},
 		{"trigger alone", func(r rig) { r.play(web()) }, nil, true, []string{"restartOn disrupt"}, []memory.Op{memory.OpRestartRun}},
-		{"trigger and change start once", func(r rig) { r.play(web()) }, func(c *score.Container) { c.Env["A"] = "2" }, true,
+		{"trigger and change start once", func(r rig) { r.play(web()) }, func(c *score.Container) { c.Env["A"] = score.Text("2") }, true,
 			[]string{"env.A disrupt", "spec disrupt", "restartOn disrupt"}, []memory.Op{memory.OpRun}},
 		{"stopped by hand", func(r rig) { r.play(web()); r.StopUnit("web.service") }, nil, false, []string{"state mutate"}, []memory.Op{memory.OpRun}},
 		{"removed by hand", func(r rig) {
@@ -108,9 +108,9 @@ func TestContainerChanges(t *testing.T) {
 
 // TestContainerDifferences: what differs is told field by field, without the value of any variable (H54, 155).
 func TestContainerDifferences(t *testing.T) {
-	many := map[string]string{}
+	many := map[string]score.Value{}
 	for i := range 25 {
-		many[fmt.Sprintf("V%02d", i)] = "secret"
+		many[fmt.Sprintf("V%02d", i)] = score.Text("secret")
 	}
 	tests := []struct {
 		name string
@@ -120,7 +120,7 @@ func TestContainerDifferences(t *testing.T) {
 		{"all of it", func(c *score.Container) {
 			*c = score.Container{
 				Name: "web", Image: "registry.example.org/web:2", Command: []string{"serve", "--key=secret"},
-				Env: map[string]string{"TZ": "secret", "NEW": "secret"}, Ports: ports("8081:80", "127.0.0.1:6001:80"),
+				Env: map[string]score.Value{"TZ": score.Text("secret"), "NEW": score.Text("secret")}, Ports: ports("8081:80", "127.0.0.1:6001:80"),
 				Volumes: volumes("cache:/var/cache"), Restart: score.RestartFailure,
 			}
 		}, []string{
@@ -132,7 +132,7 @@ func TestContainerDifferences(t *testing.T) {
 			"command: sha256:9dbcf9cdabfa… → of the image", "env.A: set → not set", "env.TZ: set → not set",
 			"ports: 127.0.0.1:6001:80, 8080:80 → none", "volumes: /srv/web:/data:ro, cache:/var/cache → none",
 		}},
-		{"an empty value is one", func(c *score.Container) { c.Env = map[string]string{"TZ": "UTC", "A": "1", "B": ""} }, []string{"env.B: not set → set"}},
+		{"an empty value is one", func(c *score.Container) { c.Env = map[string]score.Value{"TZ": score.Text("UTC"), "A": score.Text("1"), "B": {}} }, []string{"env.B: not set → set"}},
 		{"very much", func(c *score.Container) {
 			c.Env, c.Ports = many, nil
 			for i := range uint16(200) {
@@ -155,7 +155,7 @@ func TestContainerDifferences(t *testing.T) {
 				t.Errorf("too much is said:\n%s", text)
 			}
 			last := len(got) - 1
-			if !strings.HasPrefix(got[last], "spec: "+container.Digest(web())+" → ") {
+			if was := read[container.Observed](t, st).SpecDigest; !strings.HasPrefix(got[last], "spec: "+was+" → ") || len(was) != 64 {
 				t.Errorf("the last change is %s", got[last])
 			}
 			if tt.want != nil && !slices.Equal(got[:last], tt.want) {

@@ -31,10 +31,10 @@ var wishes = map[score.Kind]func(*rand.Rand) score.Spec{
 	score.KindContainer: func(r *rand.Rand) score.Spec {
 		c := score.Container{
 			Name: fmt.Sprintf("con%d", r.IntN(3)), Image: pick(r, "a.b/c:1", "a.b/c:2"),
-			Restart: pick(r, "", score.RestartNever, score.RestartFailure, score.RestartAlways), Env: map[string]string{},
+			Restart: pick(r, "", score.RestartNever, score.RestartFailure, score.RestartAlways), Env: map[string]score.Value{},
 		}
 		for _, k := range []string{"A", "B", "C"}[:r.IntN(4)] {
-			c.Env[k] = pick(r, "", "1", "$x %n")
+			c.Env[k] = score.Text(pick(r, "", "1", "$x %n"))
 		}
 		for i, p := range r.Perm(3)[:r.IntN(4)] {
 			c.Ports = append(c.Ports, score.Port{Host: uint16(8000 + p), Container: uint16(80 + i), UDP: p == 2})

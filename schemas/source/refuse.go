@@ -102,6 +102,7 @@ var formats = map[string]format{
 	score.DurationPattern: {want: "a duration with its unit", example: "90s", repair: func(s string) string { return s + "s" }},
 	score.PortPattern:     {want: "a port as HOST:CONTAINER, with an address before or a protocol behind", example: "8080:80"},
 	score.VolumePattern:   {want: "a volume as SOURCE:TARGET, with ':ro' behind for read only", example: "/srv/web:/data"},
+	score.DevicePattern:   {want: "a device below /dev as HOST, HOST:CONTAINER or HOST:CONTAINER:RIGHTS", example: "/dev/gpiochip0"},
 	score.IDPattern:       {want: "an id of lower-case letters, digits, '.', '_' and '-', parts divided by '/'", example: "broker/conf"},
 	score.NamePattern:     {want: "a name of lower-case letters, digits and '-', at most 63", example: "kiosk-7"},
 }

@@ -29,6 +29,7 @@ var textTypes = map[reflect.Type]string{
 	reflect.TypeFor[score.Duration](): score.DurationPattern,
 	reflect.TypeFor[score.Port]():     score.PortPattern,
 	reflect.TypeFor[score.Volume]():   score.VolumePattern,
+	reflect.TypeFor[score.Device]():   score.DevicePattern,
 }
 
 func (s shaper) check(n *node, path string, t reflect.Type, f field) {
@@ -37,6 +38,11 @@ func (s shaper) check(n *node, path string, t reflect.Type, f field) {
 	}
 	if t == reflect.TypeFor[jsontext.Value]() {
 		return
+	}
+	if t == reflect.TypeFor[score.Value]() { // text, or a reference to a secret
+		if t = reflect.TypeFor[string](); n.kind == object {
+			t = reflect.TypeFor[score.SecretRef]()
+		}
 	}
 	want, kind := jsonType(t)
 	if n.kind != kind {

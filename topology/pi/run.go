@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/url"
 
+	sdbus "github.com/coreos/go-systemd/v22/dbus"
+
 	"github.com/continuo-fleet/continuo/topology"
 )
 
@@ -226,6 +228,28 @@ func (c *containers) Restart(ctx context.Context, name string) error {
 	}
 	defer c.forgetLook(name)
 	return c.services.Restart(ctx, unitOf(name), true)
+}
+
+// reloading has the program of a unit read its configuration again.
+var reloading order = (*sdbus.Conn).ReloadUnitContext
+
+// Reload sends a container that runs its reload signal, as its definition says.
+func (c *containers) Reload(ctx context.Context, name string) error {
+	if err := checkContainer(name); err != nil {
+		return err
+	}
+	if err := c.available(ctx); err != nil {
+		return err
+	}
+	unit := unitOf(name)
+	u, _, err := c.idle(ctx, "reload", unit)
+	if err != nil {
+		return err
+	}
+	if err := u.usable("reload", unit); err != nil || u.Active != "active" {
+		return err // what does not run reads everything when it is started
+	}
+	return c.job(ctx, "reload", unit, reloading, "")
 }
 
 // RemoveContainer stops a container, and removes it and its definition.
