@@ -33,7 +33,7 @@ func TestBootWithHangingContainer(t *testing.T) {
 	good := []string{"one", "two", "three", "four"}
 	hang := container("hang", "hang")
 	c := hang.Spec.(score.Container)
-	c.Env = map[string]string{"HANGS": "yes"}
+	c.Env = map[string]score.Value{"HANGS": score.Text("yes")}
 	hang.Spec = c
 	scores := []score.Score{hang}
 	for _, name := range good {
