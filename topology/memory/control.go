@@ -37,13 +37,21 @@ const (
 	OpHostname        Op = "Hostname"
 	OpSetHostname     Op = "SetHostname"
 	OpConnect         Op = "Connect"
-	OpGet             Op = "Get"
-	OpModified        Op = "Modified"
-	OpFacts           Op = "Facts"
-	OpSecret          Op = "Secret"
-	OpHasBlob         Op = "HasBlob"
-	OpFetchBlob       Op = "FetchBlob"
-	OpOpenBlob        Op = "OpenBlob"
+
+	OpFirewall           Op = "Firewall"
+	OpSetFirewall        Op = "SetFirewall"
+	OpRemoveFirewall     Op = "RemoveFirewall"
+	OpCheckpointFirewall Op = "CheckpointFirewall"
+	OpCommitFirewall     Op = "CommitFirewall"
+	OpRollbackFirewall   Op = "RollbackFirewall"
+
+	OpGet       Op = "Get"
+	OpModified  Op = "Modified"
+	OpFacts     Op = "Facts"
+	OpSecret    Op = "Secret"
+	OpHasBlob   Op = "HasBlob"
+	OpFetchBlob Op = "FetchBlob"
+	OpOpenBlob  Op = "OpenBlob"
 )
 
 // A Call is one call of a capability.
@@ -63,6 +71,7 @@ const (
 	Containers Capability = "containers"
 	Host       Capability = "host"
 	Probes     Capability = "probes"
+	Firewall   Capability = "firewall"
 	Facts      Capability = "facts"
 	Secrets    Capability = "secrets"
 	Blobs      Capability = "blobs"
@@ -70,7 +79,8 @@ const (
 
 var reads = map[Op]bool{
 	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpAllContainers: true, OpHostname: true,
-	OpConnect: true, OpGet: true, OpModified: true, OpFacts: true,
+	OpFirewall: true,
+	OpConnect:  true, OpGet: true, OpModified: true, OpFacts: true,
 	OpSecret: true, OpHasBlob: true, OpOpenBlob: true,
 }
 
@@ -82,6 +92,8 @@ func (o Op) capability() Capability {
 		return Containers
 	case OpHostname, OpSetHostname:
 		return Host
+	case OpFirewall, OpSetFirewall, OpRemoveFirewall, OpCheckpointFirewall, OpCommitFirewall, OpRollbackFirewall:
+		return Firewall
 	case OpConnect, OpGet, OpModified:
 		return Probes
 	case OpFacts:

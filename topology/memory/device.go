@@ -45,6 +45,9 @@ type Device struct {
 	blobs     map[string][]byte // on the device, by sha256
 	offered   map[string][]byte // in the fleet, by sha256
 
+	firewall topology.FirewallState
+	open     map[topology.Resource]*checkpoint
+
 	watchers map[*watcher]bool
 	control  control
 }
@@ -61,6 +64,7 @@ func New() *Device {
 		containers: map[string]*container{}, images: map[string]Image{}, registry: map[string]*Image{},
 		host:     topology.HostState{Static: "raspberrypi", Transient: "raspberrypi"},
 		facts:    plainFacts(),
+		open:     map[topology.Resource]*checkpoint{},
 		watchers: map[*watcher]bool{}, controllersOff: map[string]bool{}, endpoints: map[string]Endpoint{},
 		secrets: map[string]secret{}, secretKey: "of this device", blobs: map[string][]byte{}, offered: map[string][]byte{},
 	}
@@ -78,6 +82,9 @@ func (d *Device) Services() topology.Services { return services{d} }
 
 // Containers of the device.
 func (d *Device) Containers() topology.Containers { return containers{d} }
+
+// Firewall is the filter of what comes in.
+func (d *Device) Firewall() topology.Firewall { return firewall{d} }
 
 // Host is the name of the device.
 func (d *Device) Host() topology.Host { return host{d} }
@@ -120,6 +127,9 @@ func (s Small) Files() topology.Files { return s.d.Files() }
 
 // Services of the device.
 func (s Small) Services() topology.Services { return s.d.Services() }
+
+// Firewall is the filter of what comes in.
+func (s Small) Firewall() topology.Firewall { return s.d.Firewall() }
 
 // Host is the name of the device.
 func (s Small) Host() topology.Host { return s.d.Host() }

@@ -174,6 +174,7 @@ func (d *Device) Reboot() {
 				d.launch(name, def, u)
 			}
 		}
+		d.firewall = topology.FirewallState{}
 		d.host.Transient = cmp.Or(d.host.Static, "localhost")
 	})
 }
