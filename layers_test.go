@@ -38,7 +38,7 @@ var layers = []layer{
 	{"topology", "", "what a device can do is said without naming a tool"},
 	{"topology/memory", "topology", "a device in memory, with nothing of a real one"},
 	{"topology/conform", "topology", "one suite for every topology, so it knows none of them"},
-	{"topology/pi", "topology internal/atomicfile github.com/coreos/go-systemd github.com/godbus/dbus " +
+	{"topology/pi", "topology internal/atomicfile internal/nftables github.com/coreos/go-systemd github.com/godbus/dbus " +
 		"github.com/fsnotify/fsnotify golang.org/x/sys",
 		"the only package that knows systemd, podman and the kernel; it does not know what a score is"},
 	{"interpret", "score topology github.com/go-json-experiment/json", "the contract and the engine, for any kind on any device"},
@@ -61,6 +61,7 @@ var layers = []layer{
 		"the reading of documents, with places: the agent has it too, so it knows no schema engine"},
 	{"schemas/gen", "score interpret interpret/* topology/memory internal/wire github.com/invopop/jsonschema github.com/go-json-experiment/json", "the generator, run by hand and by CI"},
 	{"internal/atomicfile", "golang.org/x/sys", "files and the kernel, nothing of ours"},
+	{"internal/nftables", "golang.org/x/sys", "netlink and the kernel, nothing of ours"},
 	{"internal/wire", "github.com/vmihailenco/msgpack github.com/nats-io/nkeys github.com/nats-io/jwt",
 		"the bytes between the two ends: it knows neither the agent nor the language (S03, S08, S32)"},
 	{"internal/...", "score internal/wire github.com/nats-io golang.org/x/sys", "nobody else's API, and below everything but the language"},

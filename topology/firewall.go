@@ -55,8 +55,20 @@ func (r FirewallRule) String() string {
 	}
 	say(r.Interface != "", "iifname", `"`+r.Interface+`"`)
 	say(r.Established, "ct state established,related")
-	say(r.From.Addr().Is4(), "ip saddr", r.From)
-	say(r.From.Addr().Is6(), "ip6 saddr", r.From)
+	family, source := "ip", r.From.String()
+	if r.From.Addr().Is6() {
+		family = "ip6"
+	}
+	if r.From.IsSingleIP() {
+		source = r.From.Addr().String()
+	}
+	switch {
+	case !r.From.IsValid():
+	case r.From.Bits() == 0:
+		say(true, "meta nfproto", map[string]string{"ip": "ipv4", "ip6": "ipv6"}[family])
+	default:
+		say(true, family, "saddr", source)
+	}
 	switch ports := r.FromPorts != (PortRange{}) || r.Ports != (PortRange{}); {
 	case r.Types != (PortRange{}):
 		say(true, "icmpv6 type", r.Types)

@@ -22,6 +22,12 @@ func TestConforms(t *testing.T) { // H74
 	t.Run("Containers", func(t *testing.T) {
 		conform.Containers(t, func(*testing.T) conform.ContainerBench { return containerBench(memory.New()) })
 	})
+	t.Run("Firewall", func(t *testing.T) {
+		conform.Firewall(t, func(*testing.T) conform.FirewallBench {
+			d := memory.New()
+			return conform.FirewallBench{Firewall: d.Firewall(), Recoverer: d, Hands: firewallHands{d}}
+		})
+	})
 	t.Run("Host", func(t *testing.T) {
 		conform.Host(t, func(*testing.T) conform.HostBench {
 			return conform.HostBench{Host: memory.New().Host(), Unused: "unused"}

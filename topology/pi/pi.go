@@ -12,8 +12,11 @@
 package pi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/continuo-fleet/continuo/topology"
@@ -26,8 +29,15 @@ type Options struct {
 	// of it. Services, containers and the host name are unavailable then.
 	Root string
 
-	// State is a directory whose file system is a fact of the device beside the root.
+	// State is the directory of the agent's books. Its file system is a fact of the device
+	// beside the root, and what an open checkpoint brings back is kept in it. Default for
+	// the latter: /var/lib/continuo.
 	State string
+
+	// Revert is the program, with arguments, that calls the function Revert with its last
+	// argument, however the process that opened a checkpoint ends. Default: this program,
+	// with the argument "revert".
+	Revert []string
 
 	// Settle is how long Start, Restart and Run watch what they started. Default: 1 s.
 	Settle time.Duration
@@ -44,6 +54,7 @@ type Device struct {
 	services   *services
 	containers *containers
 	host       *host
+	firewall   *firewall
 	events     *events
 	facts      *facts
 }
@@ -53,6 +64,8 @@ var _ interface {
 	topology.HasServices
 	topology.HasContainers
 	topology.HasHost
+	topology.HasFirewall
+	topology.Recoverer
 	topology.HasEvents
 	topology.HasFacts
 } = (*Device)(nil)
@@ -65,6 +78,13 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 	}
 	if o.MaxAge <= 0 {
 		o.MaxAge = 5 * time.Minute
+	}
+	if len(o.Revert) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("cannot find this program: %w", err)
+		}
+		o.Revert = []string{self, "revert"}
 	}
 	t, err := openTree(o.Root)
 	if err != nil {
@@ -79,6 +99,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 		services:   s,
 		containers: newContainers(s, o.MaxAge),
 		host:       &host{b, f},
+		firewall:   &firewall{below: o.Root != "", services: s, dir: filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "checkpoints"), revert: o.Revert},
 		events:     &events{bus: b, root: o.Root},
 		facts:      newFacts(o.Root, o.State),
 	}, nil
@@ -99,6 +120,14 @@ func (d *Device) Services() topology.Services { return d.services }
 
 // Containers is podman, under systemd.
 func (d *Device) Containers() topology.Containers { return d.containers }
+
+// Firewall is a table of nftables.
+func (d *Device) Firewall() topology.Firewall { return d.firewall }
+
+// Recover brings back what checkpoints hold that a process which is gone left open.
+func (d *Device) Recover(ctx context.Context) ([]topology.Resource, error) {
+	return d.firewall.recover(ctx)
+}
 
 // Host is the host name.
 func (d *Device) Host() topology.Host { return d.host }
