@@ -14,6 +14,7 @@ const (
 	CapServices   Capability = "services"
 	CapContainers Capability = "containers"
 	CapHostname   Capability = "hostname"
+	CapFirewall   Capability = "firewall"
 )
 
 // The interfaces below are capabilities as types: a profile that has a capability
@@ -29,6 +30,8 @@ type (
 	Containers interface{ HasContainers() }
 	// HostNaming is implemented by profiles whose host name scores may set.
 	HostNaming interface{ HasHostname() }
+	// Firewalls is implemented by profiles whose kernel filters what comes in.
+	Firewalls interface{ HasFirewall() }
 )
 
 // RaspberryPi is the profile of a Raspberry Pi OS trixie device: all capabilities.
@@ -38,6 +41,7 @@ func (RaspberryPi) HasFiles()      {}
 func (RaspberryPi) HasServices()   {}
 func (RaspberryPi) HasContainers() {}
 func (RaspberryPi) HasHostname()   {}
+func (RaspberryPi) HasFirewall()   {}
 
 // PiZero is the profile of a device without a container runtime, such as a Pi Zero,
 // or a Raspberry Pi OS bookworm device, whose podman is too old for Quadlet.
@@ -46,6 +50,7 @@ type PiZero struct{}
 func (PiZero) HasFiles()    {}
 func (PiZero) HasServices() {}
 func (PiZero) HasHostname() {}
+func (PiZero) HasFirewall() {}
 
 var profiles = map[string]any{
 	"raspberry-pi": RaspberryPi{},
@@ -73,6 +78,9 @@ func ProfileCapabilities(name string) (caps []Capability, ok bool) {
 	}
 	if _, has := p.(HostNaming); has {
 		caps = append(caps, CapHostname)
+	}
+	if _, has := p.(Firewalls); has {
+		caps = append(caps, CapFirewall)
 	}
 	return caps, true
 }

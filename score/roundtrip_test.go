@@ -50,6 +50,8 @@ func (r values) special(t reflect.Type) (any, bool) {
 			}
 		}
 		return p, true
+	case reflect.TypeFor[score.PortSpan]():
+		return score.PortSpan{First: uint16(r.IntN(1<<15) + 1), More: uint16(r.IntN(1 << 15))}, true
 	case reflect.TypeFor[score.Volume]():
 		no := strings.NewReplacer(":", "")
 		return score.Volume{Source: "s" + no.Replace(r.text()), Target: "/" + no.Replace(r.text()), ReadOnly: r.IntN(2) == 0}, true

@@ -39,7 +39,7 @@ func openAt(cmd *cobra.Command, c config.Config, disk store.FS) (*look, error) {
 	if err != nil {
 		return nil, err
 	}
-	dev, err := pi.Open(cmd.Context(), pi.Options{Root: c.Root})
+	dev, err := pi.Open(cmd.Context(), pi.Options{Root: c.Root, State: c.StateDir()})
 	if err != nil {
 		return nil, errors.Join(err, books.Close())
 	}

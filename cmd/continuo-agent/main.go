@@ -27,6 +27,6 @@ Exit status: 0 nothing differs, 1 something differs, failed or has not converged
 		RunE: cli.Group,
 	}
 	root.AddCommand(newRun(), newPlan(), newApply(), newStatus(), newInventory(), newBackups(), newRestore(), newReceipts(),
-		newRollbackCheck(), newInfo(), newKinds(), newUnit(), cli.VersionCommand())
+		newRollbackCheck(), newRevert(), newInfo(), newKinds(), newUnit(), cli.VersionCommand())
 	return root
 }

@@ -42,6 +42,23 @@ var wishes = map[score.Kind]func(*rand.Rand) score.Spec{
 		}
 		return c
 	},
+	score.KindFirewall: func(r *rand.Rand) score.Spec {
+		f := score.Firewall{Input: pick(r, score.InputAccept, score.InputDrop)}
+		for range r.IntN(4) {
+			a := score.Allow{
+				Protocol: pick(r, "", "tcp", "udp"), Interface: pick(r, "eth0", "wlan0"),
+				From: pick(r, nil, []string{"192.0.2.0/24", "2001:db8::/32"}, []string{"0.0.0.0/0"}),
+			}
+			for range r.IntN(3) {
+				a.Ports = append(a.Ports, score.PortSpan{First: uint16(1 + r.IntN(100)), More: uint16(r.IntN(3))})
+			}
+			f.Allow = append(f.Allow, a)
+		}
+		if r.IntN(2) == 0 {
+			f.ICMP = new(r.IntN(2) == 0)
+		}
+		return f
+	},
 	score.KindHostname: func(r *rand.Rand) score.Spec { return score.Hostname{Name: fmt.Sprintf("pi-%d", r.IntN(50))} },
 }
 

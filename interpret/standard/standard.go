@@ -6,6 +6,7 @@ import (
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/interpret/container"
 	"github.com/continuo-fleet/continuo/interpret/file"
+	"github.com/continuo-fleet/continuo/interpret/firewall"
 	"github.com/continuo-fleet/continuo/interpret/hostname"
 	"github.com/continuo-fleet/continuo/interpret/service"
 )
@@ -16,10 +17,11 @@ type Needs interface {
 	service.Needs
 	container.Needs
 	hostname.Needs
+	firewall.Needs
 }
 
 // Bind ties every built-in kind to t. A topology that lacks something takes
 // interpret.Bind, and names the kinds that it can have.
 func Bind[T Needs](t T) *interpret.Table {
-	return interpret.Bind(t, file.Kind, service.Kind, container.Kind, hostname.Kind)
+	return interpret.Bind(t, file.Kind, service.Kind, container.Kind, hostname.Kind, firewall.Kind)
 }

@@ -121,7 +121,7 @@ func TestEffectIsDeclared(t *testing.T) {
 
 func TestMappedTypes(t *testing.T) { // case 20
 	g := generator{}
-	for _, typ := range []reflect.Type{reflect.TypeFor[score.Mode](), reflect.TypeFor[score.Duration](), reflect.TypeFor[score.Bytes](), reflect.TypeFor[score.Percent](), reflect.TypeFor[score.Port](), reflect.TypeFor[score.Volume](), reflect.TypeFor[score.ID]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[score.Mode](), reflect.TypeFor[score.Duration](), reflect.TypeFor[score.Bytes](), reflect.TypeFor[score.Percent](), reflect.TypeFor[score.Port](), reflect.TypeFor[score.PortSpan](), reflect.TypeFor[score.Volume](), reflect.TypeFor[score.ID]()} {
 		if s := g.mapped(typ); s == nil || s.Type != "string" || s.Pattern == "" {
 			t.Errorf("%s is mapped to %+v", typ, s)
 		}

@@ -49,6 +49,8 @@ func (g generator) mapped(t reflect.Type) *jsonschema.Schema {
 		return text(score.PercentPattern, 0, "50%")
 	case reflect.TypeFor[score.Port]():
 		return text(score.PortPattern, 0, "8080:80")
+	case reflect.TypeFor[score.PortSpan]():
+		return text(score.PortSpanPattern, 0, "8000-8010")
 	case reflect.TypeFor[score.Volume]():
 		return text(score.VolumePattern, 0, "/srv/web:/data")
 	case reflect.TypeFor[score.Device]():

@@ -61,7 +61,7 @@ func TestAgentUnit(t *testing.T) {
 	got := s.sh(`pid=$(systemctl show -P MainPID continuo-agent)
 		awk '/^(CapBnd|NoNewPrivs|Seccomp):/ {print $2}' /proc/$pid/status
 		nsenter -t $pid -m sh -c 'touch /usr/lib/x 2>/dev/null || echo no /usr; touch /etc/x && rm /etc/x && echo /etc; ls /dev/loop0 2>/dev/null || echo no devices'`)
-	if want := "000000008000001f\n1\n2\nno /usr\n/etc\nno devices"; got != want {
+	if want := "000000008000101f\n1\n2\nno /usr\n/etc\nno devices"; got != want {
 		t.Errorf("the agent's process has\n%s\nwant\n%s", got, want)
 	}
 
