@@ -243,7 +243,8 @@ func TestPlanOfWhatWasAccepted(t *testing.T) {
 var asks = map[string]bool{
 	"completion": true, "help": true, "info": true, "kinds": true, "unit": true, "version": true, "plan": true, "status": true,
 	"inventory": true, "backups": true, "receipts": true, "rollback-check": true,
-	"run": true, // the agent, under the policies that were signed
+	"run":    true, // the agent, under the policies that were signed
+	"revert": true, // run by the timer of a checkpoint, that a change which was allowed does not cut the device off
 }
 
 // Every command either changes nothing, or has --confirm: G29. That those preview is shown above.
