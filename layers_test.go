@@ -50,6 +50,8 @@ var layers = []layer{
 	{"agent/authority", "score interpret", "one pure function decides, in the words of the language and the contract"},
 	{"agent/health", "score topology", "it looks and judges, through capabilities; what follows from a verdict is the agent's"},
 	{"agent/store", "internal/atomicfile golang.org/x/sys", "the store keeps bytes and facts for the agent, and judges none"},
+	{"agent/secrets", "topology internal/atomicfile golang.org/x/sys", "it reads where the owner of a device keeps secrets; whose they are and what for, it does not know"},
+	{"agent/blobs", "topology golang.org/x/sys", "contents on the disk; where they come from is a port"},
 	{"agent/natslink", "agent score interpret internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/go-json-experiment/json",
 		"the agent's ports over NATS: the only place that knows the agent and the wire (S03)"},
 	{"fleet", "score interpret schemas internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/nats-io/jwt github.com/go-json-experiment/json",

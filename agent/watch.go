@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
@@ -34,6 +35,7 @@ func (a *Agent) watchPlan(ctx context.Context) {
 		for r := range pl.claimed {
 			res = append(res, topology.Resource(r))
 		}
+		res = append(res, pl.secrets()...)
 		wctx, cancel := context.WithCancel(ctx)
 		failed := make(chan error, 1)
 		go func() {
@@ -146,17 +148,21 @@ func (p *pass) touched() map[topology.Resource]bool {
 	return out
 }
 
-// concerned are the items that claim one of the resources, and those that depend on them,
-// in order. It is nil if one of the resources is nobody's: then anything may be concerned.
+// concerned are the items that claim one of the resources or use such a secret, and those that
+// depend on them, in order. It is nil if one of the resources is nobody's: then anything may be
+// concerned.
 func (p *plan) concerned(about []topology.Resource) (items []*item) {
 	hit := map[*item]bool{}
 	for _, r := range about {
-		claims := p.claims(score.Resource(r))
-		if len(claims) == 0 {
+		claims, users := p.claims(score.Resource(r)), p.users(r)
+		if len(claims)+len(users) == 0 {
 			return nil
 		}
 		for _, c := range claims {
 			hit[c.it] = true
+		}
+		for _, it := range users {
+			hit[it] = true
 		}
 	}
 	for _, it := range p.items() { // needs first: one run is enough
@@ -166,4 +172,41 @@ func (p *plan) concerned(about []topology.Resource) (items []*item) {
 		}
 	}
 	return items
+}
+
+// secret is a secret as a resource, for who watches.
+func secret(name string) topology.Resource { return topology.Resource("secret:" + name) }
+
+// secrets are those that the items use, each once.
+func (p *plan) secrets() (out []topology.Resource) {
+	seen := map[topology.Resource]bool{}
+	for _, it := range p.items() {
+		for _, name := range it.secretNames() {
+			if r := secret(name); !seen[r] {
+				seen[r] = true
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// users are the items that use a secret.
+func (p *plan) users(r topology.Resource) (out []*item) {
+	if !strings.HasPrefix(string(r), string(secret(""))) {
+		return nil
+	}
+	for _, it := range p.items() {
+		if slices.ContainsFunc(it.secretNames(), func(name string) bool { return secret(name) == r }) {
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
+func (it *item) secretNames() []string {
+	if user, ok := it.score.Spec.(score.SecretUser); ok {
+		return user.SecretNames()
+	}
+	return nil
 }

@@ -27,6 +27,8 @@ type Ceiling struct {
 	Images []string `json:"images,omitzero"`
 	// Units are patterns of units that scores may claim, those of containers included: kiosk.service, app-*.service.
 	Units []string `json:"units,omitzero"`
+	// Secrets are patterns of the secrets that scores may use: wifi-psk, kiosk-*.
+	Secrets []string `json:"secrets,omitzero"`
 	// Verbs are the operations that are done when a person asks for them.
 	Verbs []interpret.Verb `json:"verbs,omitzero"`
 	// Adopt are directories, or single files, that may be adopted.
@@ -40,6 +42,8 @@ const (
 	CodeImage interpret.Code = "image_not_allowed"
 	CodeUnit  interpret.Code = "unit_not_allowed"
 	CodeVerb  interpret.Code = "verb_not_allowed"
+
+	CodeSecret interpret.Code = "secret_not_allowed"
 )
 
 // Refuses reports whether s may not be played, and why. A score that the agent cannot
@@ -65,6 +69,13 @@ func (c Ceiling) Refuses(s score.Score) (code interpret.Code, message string, re
 	for _, r := range s.Spec.Claims() {
 		if unit, ok := strings.CutPrefix(string(r), "unit:"); ok && !c.unit(unit) {
 			return CodeUnit, fmt.Sprintf("this device does not let the unit %s be touched: its ceiling lists no pattern that matches", unit), true
+		}
+	}
+	if user, ok := s.Spec.(score.SecretUser); ok {
+		for _, name := range user.SecretNames() {
+			if !listed(c.Secrets, name) {
+				return CodeSecret, fmt.Sprintf("this device does not let the secret %q be used: its ceiling lists no pattern that matches", name), true
+			}
 		}
 	}
 	if ct, ok := s.Spec.(score.Container); ok && c.Images != nil && !c.image(ct.Image) {
@@ -150,8 +161,11 @@ func unitAt(p string) string {
 	return ""
 }
 
-func (c Ceiling) unit(name string) bool {
-	return c.Units == nil || slices.ContainsFunc(c.Units, func(pattern string) bool {
+func (c Ceiling) unit(name string) bool { return listed(c.Units, name) }
+
+// listed reports whether one of the patterns matches. No list is no limit.
+func listed(patterns []string, name string) bool {
+	return patterns == nil || slices.ContainsFunc(patterns, func(pattern string) bool {
 		ok, err := path.Match(pattern, name)
 		return ok && err == nil
 	})

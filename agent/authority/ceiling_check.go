@@ -43,6 +43,11 @@ func (c Ceiling) Check(r *score.Report) {
 			r.At("units", i).Errorf("unit %q matches nothing: the name of a unit has an ending, such as %[1]s.service", pattern)
 		}
 	}
+	for i, pattern := range c.Secrets {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			r.At("secrets", i).Errorf("%q is no pattern of secrets, such as wifi-psk or kiosk-*", pattern)
+		}
+	}
 	for i, v := range c.Verbs {
 		if !slices.Contains(interpret.Verbs(), v) {
 			r.At("verbs", i).Errorf("unknown verb %q: it is one of %s", v, list(interpret.Verbs()))

@@ -24,6 +24,7 @@ func TestCeilingRefuses(t *testing.T) { // H67: also if the signer is trusted
 	paths := Ceiling{Paths: []string{"/srv/app", "/etc/motd"}}
 	images := Ceiling{Images: []string{"registry.example.org/team", "localhost:5000"}}
 	units := Ceiling{Units: []string{"app-*.service", "kiosk.service"}}
+	secrets := Ceiling{Secrets: []string{"wifi-psk", "kiosk-*"}}
 	tests := []struct {
 		name    string
 		ceiling Ceiling
@@ -31,6 +32,11 @@ func TestCeilingRefuses(t *testing.T) { // H67: also if the signer is trusted
 		want    interpret.Code
 		says    string
 	}{
+		{"secrets", secrets, user{"kiosk-token", "wifi-psk"}, "", ""},
+		{"another secret", secrets, user{"wifi-psk", "root-password"}, CodeSecret, `this device does not let the secret "root-password" be used`},
+		{"no secret at all", Ceiling{Secrets: []string{}}, user{"wifi-psk"}, CodeSecret, ""},
+		{"every secret", Ceiling{}, user{"wifi-psk"}, "", ""},
+		{"without secrets", Ceiling{Secrets: []string{}}, user{}, "", ""},
 		{"no ceiling", Ceiling{}, image("docker.io/library/nginx:1", "/etc"), "", ""},
 		{"no spec", kinds, nil, "", ""},
 		{"kind", kinds, file("/etc/motd"), "", ""},
@@ -83,6 +89,14 @@ func TestCeilingRefuses(t *testing.T) { // H67: also if the signer is trusted
 		})
 	}
 }
+
+// user is a spec that names secrets.
+type user []string
+
+func (user) Kind() score.Kind         { return "test-user" }
+func (user) Check(*score.Report)      {}
+func (user) Claims() []score.Resource { return nil }
+func (u user) SecretNames() []string  { return u }
 
 func TestCeilingRefusesOperations(t *testing.T) { // G31
 	c := Ceiling{Verbs: []interpret.Verb{interpret.VerbPlan, interpret.VerbAdopt}, Adopt: []string{"/srv"}}
@@ -170,6 +184,8 @@ func TestCeilingCheck(t *testing.T) {
 		{"pattern", Ceiling{Paths: []string{}, Units: []string{"app-[.service"}}, `/units/0: "app-[.service" is no pattern`},
 		{"unit without an ending", Ceiling{Paths: []string{}, Units: []string{"kiosk"}}, `/units/0: unit "kiosk" matches nothing: the name of a unit has an ending, such as kiosk.service`},
 		{"verb", Ceiling{Verbs: []interpret.Verb{"reboot"}}, `/verbs/0: unknown verb "reboot": it is one of plan, install, approve, adopt, release, restore, rollback-check`},
+		{"secrets", Ceiling{Secrets: []string{"wifi-psk", "kiosk-*"}}, ""},
+		{"pattern of secrets", Ceiling{Secrets: []string{"a", "b["}}, `/secrets/1: "b[" is no pattern of secrets`},
 		{"units without paths", Ceiling{Units: []string{"kiosk.service"}}, ": files may be written everywhere, also where programs look for what to start: list paths besides units and images"},
 		{"units without files", Ceiling{Units: []string{"kiosk.service"}, Kinds: []score.Kind{score.KindService}}, ""},
 	}

@@ -55,6 +55,8 @@ type Config struct {
 	Relist score.Duration `json:"relist,omitzero"`
 	// Ceiling is what may be done to this device at all, whoever signed for it. If it is left out, everything.
 	Ceiling authority.Ceiling `json:"ceiling,omitzero"`
+	// Secrets says where the owner of the device keeps the values that scores name.
+	Secrets Secrets `json:"secrets,omitzero"`
 }
 
 // Credentials of the connection.
@@ -91,6 +93,35 @@ type Trust struct {
 	Documents []string `json:"documents"`
 	// Control are the public keys of control services, which answer heartbeats.
 	Control []string `json:"control,omitempty"`
+}
+
+// Secrets are where the values are that scores name. They are read when they are needed, so that what is rotated counts
+// at once. What a later place has counts before an earlier one: the files in their order, then the credentials.
+type Secrets struct {
+	// EnvFiles are files with lines NAME=value, each root's own, a regular file, 0600. If it is left out,
+	// /etc/continuo/secrets.env, if that is there.
+	EnvFiles []string `json:"envFiles,omitempty"`
+	// Credentials is a directory with one file for each secret. If it is left out, the one that systemd gave the agent for
+	// LoadCredential= and LoadCredentialEncrypted= in its unit.
+	Credentials string `json:"credentials,omitempty"`
+}
+
+func (s Secrets) check(r *score.Report) {
+	for i, p := range s.EnvFiles {
+		checkPath(r.At("envFiles", i), p)
+		if slices.Index(s.EnvFiles, p) != i {
+			r.At("envFiles", i).Errorf("the file is listed twice")
+		}
+	}
+	if s.Credentials != "" {
+		checkPath(r.At("credentials"), s.Credentials)
+	}
+}
+
+func checkPath(r *score.Report, path string) {
+	if !filepath.IsAbs(path) || path != filepath.Clean(path) {
+		r.Errorf("path %q must be absolute and clean", path)
+	}
 }
 
 // shortestRelist keeps a mistyped unit from making a device busy for ever.
@@ -142,6 +173,7 @@ func (c Config) Validate() []score.Problem {
 		r.At("relist").Errorf("relist must be at least %s", shortestRelist)
 	}
 	c.Ceiling.Check(r.At("ceiling"))
+	c.Secrets.check(r.At("secrets"))
 	return r.Problems()
 }
 

@@ -55,6 +55,12 @@ func TestValidate(t *testing.T) {
 		{"credentials without a file", func(c *Config) { c.Credentials.File = "" }, "/credentials/file: credentials of type nkey need a file"},
 		{"credentials by a relative path", func(c *Config) { c.Credentials.File = "seed" }, `/credentials/file: path "seed" must be absolute`},
 		{"a file for nothing", func(c *Config) { c.Credentials.Type = CredentialsNone }, "/credentials/file: credentials of type none have no file"},
+		{"secrets", func(c *Config) {
+			c.Secrets = Secrets{EnvFiles: []string{"/etc/continuo/secrets.env", "/etc/kiosk.env"}, Credentials: "/run/credentials/x"}
+		}, ""},
+		{"secrets by a relative path", func(c *Config) { c.Secrets.EnvFiles = []string{"/a", "b.env"} }, `/secrets/envFiles/1: path "b.env" must be absolute`},
+		{"secrets twice", func(c *Config) { c.Secrets.EnvFiles = []string{"/a", "/a"} }, `/secrets/envFiles/1: the file is listed twice`},
+		{"secrets somewhere", func(c *Config) { c.Secrets.Credentials = "/run/../x" }, `/secrets/credentials: path "/run/../x" must be absolute and clean`},
 		{"half a certificate", func(c *Config) { c.TLS.Cert = "/c.pem" }, "/tls: cert and key go together"},
 		{"trusts nobody", func(c *Config) { c.Trust.Documents = nil }, "/trust/documents: no key is given"},
 		{"no key", func(c *Config) { c.Trust.Documents = []string{"SAKEEPTHISSECRET"} }, "/trust/documents/0: it is not the public key of a signer, which begins with A"},

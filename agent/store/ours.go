@@ -25,7 +25,7 @@ func (d *dirFS) checkOurs() error {
 		switch {
 		case slices.Contains(folders, name), strings.HasPrefix(name, "ledger."), strings.HasPrefix(name, "journal."):
 			return nil
-		case name == "lost+found", name == "link", atomicfile.IsTemp(name):
+		case name == "lost+found", name == "link", name == "secrets.key", name == "blobs", atomicfile.IsTemp(name):
 		default:
 			foreign = max(foreign, name)
 		}

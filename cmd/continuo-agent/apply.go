@@ -73,7 +73,7 @@ func (o *once) apply(cmd *cobra.Command) (st interpret.DeviceStatus, err error) 
 	if err != nil {
 		return st, err
 	}
-	l, err := openAt(cmd, c, store.Dir(c.StateDir()))
+	l, err := openAt(cmd, c, store.Dir(c.StateDir()), false)
 	if err != nil {
 		return st, err
 	}
@@ -86,7 +86,7 @@ func (o *once) apply(cmd *cobra.Command) (st interpret.DeviceStatus, err error) 
 		}
 		l.runner.Reach = link.Reach
 	}
-	if err := sweep(cmd.Context(), l.dev, l.books); err != nil {
+	if err := sweep(cmd.Context(), l.dev.Device, l.books); err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", cmd.Root().Name(), err)
 	}
 	if err := l.runner.Recover(cmd.Context()); err != nil {

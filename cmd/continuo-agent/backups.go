@@ -180,7 +180,7 @@ unpublish or change that manifest first. continuo-agent backups lists the names.
 func restore(cmd *cobra.Command, c config.Config, backup string, confirm bool) (st interpret.ScoreStatus, err error) {
 	var l *look
 	if confirm {
-		l, err = openAt(cmd, c, store.Dir(c.StateDir()))
+		l, err = openAt(cmd, c, store.Dir(c.StateDir()), false)
 	} else {
 		l, err = lookAt(cmd, c)
 	}

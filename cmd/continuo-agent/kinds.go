@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/continuo-fleet/continuo/agent/config"
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/interpret/standard"
 	"github.com/continuo-fleet/continuo/score"
-	"github.com/continuo-fleet/continuo/topology/pi"
 )
 
 // A kindRow says whether a kind can be had on this device.
@@ -37,7 +37,7 @@ func newKinds() *cobra.Command {
 		Short: "List the kinds of scores, and whether this device can have them",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := pi.Open(cmd.Context(), pi.Options{Root: root})
+			dev, err := openMachine(cmd.Context(), config.Config{Root: root}, nil, true)
 			if err != nil {
 				return err
 			}

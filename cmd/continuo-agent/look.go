@@ -10,7 +10,6 @@ import (
 	"github.com/continuo-fleet/continuo/agent/config"
 	"github.com/continuo-fleet/continuo/agent/natslink"
 	"github.com/continuo-fleet/continuo/agent/store"
-	"github.com/continuo-fleet/continuo/topology/pi"
 )
 
 var errNothingAccepted = errors.New("nothing was accepted yet: publish a manifest for this device, or name one with -f FILE")
@@ -20,7 +19,7 @@ type look struct {
 	config config.Config
 	books  *store.Store
 	rec    store.Recovered
-	dev    *pi.Device
+	dev    machine
 	runner *agent.Runner
 }
 
@@ -30,16 +29,16 @@ func lookAt(cmd *cobra.Command, c config.Config) (*look, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openAt(cmd, c, disk)
+	return openAt(cmd, c, disk, true)
 }
 
 // openAt opens a device with the books that are on disk.
-func openAt(cmd *cobra.Command, c config.Config, disk store.FS) (*look, error) {
+func openAt(cmd *cobra.Command, c config.Config, disk store.FS, only bool) (*look, error) {
 	books, rec, err := store.Open(disk, store.Options{})
 	if err != nil {
 		return nil, err
 	}
-	dev, err := pi.Open(cmd.Context(), pi.Options{Root: c.Root, State: c.StateDir()})
+	dev, err := openMachine(cmd.Context(), c, nil, only)
 	if err != nil {
 		return nil, errors.Join(err, books.Close())
 	}

@@ -9,7 +9,10 @@ import (
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 )
 
-func main() { cli.Main(newRoot()) }
+func main() {
+	hide()
+	cli.Main(newRoot())
+}
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -26,7 +29,7 @@ Exit status: 0 nothing differs, 1 something differs, failed or has not converged
 		Args: cobra.ArbitraryArgs,
 		RunE: cli.Group,
 	}
-	root.AddCommand(newRun(), newPlan(), newApply(), newStatus(), newInventory(), newBackups(), newRestore(), newReceipts(),
+	root.AddCommand(newRun(), newPlan(), newApply(), newStatus(), newInventory(), newSecrets(), newBackups(), newRestore(), newReceipts(),
 		newRollbackCheck(), newRevert(), newInfo(), newKinds(), newUnit(), cli.VersionCommand())
 	return root
 }

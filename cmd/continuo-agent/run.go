@@ -28,6 +28,9 @@ trust. By hand can be added:
            images, units, verbs, and of paths that may be adopted (adopt), and a policy, as in
            ceiling: {kinds: [file], paths: [/etc/kiosk], policy: {preset: reviewed}}
            A list that is left out restricts nothing, an empty one allows nothing.
+           It may list secrets by pattern, too: secrets: [wifi-psk, kiosk-*]
+  secrets  where the owner keeps the values that scores name as {secret: NAME}; see
+           continuo-agent secrets (default: /etc/continuo/secrets.env, and the credentials of the unit)
   relist   time between full passes when nothing happens (default 5m)
   state    directory of the agent's books (default /var/lib/continuo)
   root     directory that all paths are below, for trying things out`,

@@ -42,6 +42,8 @@ type device interface {
 	topology.HasEvents
 	topology.HasProbes
 	topology.HasFacts
+	topology.HasSecrets
+	topology.HasBlobs
 }
 
 // assemble is the one place where an agent is put together. The store is the caller's
@@ -132,12 +134,12 @@ func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *lo
 	if err != nil {
 		return p, nil, err
 	}
-	dev, err := pi.Open(ctx, pi.Options{Root: c.Root, State: c.StateDir()})
+	dev, err := openMachine(ctx, c, link, false)
 	if err != nil {
 		return p, nil, err
 	}
 	return parts{
-		disk: store.Dir(c.StateDir()), device: dev, sweeper: sweeper{ctx, dev}, link: link, reach: link.Reach,
+		disk: store.Dir(c.StateDir()), device: dev, sweeper: sweeper{ctx, dev.Device}, link: link, reach: link.Reach,
 		open: natslink.Opener(c.Identity(), documents), supervisor: systemd{log}, beat: beat(log), log: log,
 	}, dev.Close, nil
 }
@@ -152,6 +154,15 @@ type sweeper struct {
 func (s sweeper) SweepTemp(dirs []string) error {
 	_, err := s.dev.SweepTemp(s.ctx, dirs)
 	return err
+}
+
+// hide keeps what the program holds in memory, secrets among it, out of core dumps, whatever
+// becomes of it, and from every debugger that is not root's. Somebody else than root could not
+// look at the program's own files in /proc any more, and is left as he is.
+func hide() {
+	if os.Geteuid() == 0 {
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	}
 }
 
 // identity is who reports.

@@ -16,8 +16,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/blobs"
 	"github.com/continuo-fleet/continuo/agent/health"
 	"github.com/continuo-fleet/continuo/agent/natslink"
+	"github.com/continuo-fleet/continuo/agent/secrets"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/fleet"
@@ -36,14 +38,37 @@ type demoDevice interface {
 	standard.Needs
 	topology.HasEvents
 	topology.HasProbes
+	topology.HasSecrets
+	topology.HasBlobs
 }
+
+// A directory stands for a machine, with what an agent keeps on one.
+type directory struct {
+	*pi.Device
+	root, state string
+	secrets     *secrets.Store
+	blobs       *blobs.Store
+}
+
+// keep gives the directory its secrets, and large contents from a fleet.
+func (d *directory) keep(source blobs.Source) {
+	d.secrets = secrets.Open(secrets.Options{EnvFiles: []string{filepath.Join(d.root, secrets.DefaultEnvFile)}, State: d.state})
+	d.blobs = blobs.Open(d.state, source)
+}
+
+// Secrets are those in its /etc.
+func (d *directory) Secrets() topology.Secrets { return d.secrets }
+
+// Blobs are large contents.
+func (d *directory) Blobs() topology.Blobs { return d.blobs }
 
 // A demoAgent is a whole agent, real but for where it runs.
 type demoAgent struct {
 	config localnats.AgentConfig
 	dev    demoDevice
 	mem    *memory.Device // if it is in memory
-	root   string         // if it is on a directory
+	dir    *directory     // if it is on one
+	root   string         // of that
 	disk   store.FS
 	log    *logrus.Entry
 
@@ -62,7 +87,8 @@ func (d *demo) onDirectory(ctx context.Context, id string) (*demoAgent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &demoAgent{dev: dev, root: root, disk: store.Dir(filepath.Join(d.dir, id+".state")), closed: dev.Close}
+	on := &directory{Device: dev, root: root, state: filepath.Join(d.dir, id+".state")}
+	a := &demoAgent{dev: on, dir: on, root: root, disk: store.Dir(on.state), closed: dev.Close}
 	return a, d.launch(ctx, id, a)
 }
 
@@ -106,6 +132,9 @@ func (a *demoAgent) start(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if a.dir != nil {
+		a.dir.keep(link)
 	}
 	books, rec, err := store.Open(a.disk, store.Options{})
 	if err != nil {
