@@ -15,6 +15,7 @@ const (
 	CapContainers Capability = "containers"
 	CapHostname   Capability = "hostname"
 	CapFirewall   Capability = "firewall"
+	CapNetwork    Capability = "network"
 )
 
 // The interfaces below are capabilities as types: a profile that has a capability
@@ -32,6 +33,8 @@ type (
 	HostNaming interface{ HasHostname() }
 	// Firewalls is implemented by profiles whose kernel filters what comes in.
 	Firewalls interface{ HasFirewall() }
+	// Networking is implemented by profiles whose connections scores may set.
+	Networking interface{ HasNetwork() }
 )
 
 // RaspberryPi is the profile of a Raspberry Pi OS trixie device: all capabilities.
@@ -42,6 +45,7 @@ func (RaspberryPi) HasServices()   {}
 func (RaspberryPi) HasContainers() {}
 func (RaspberryPi) HasHostname()   {}
 func (RaspberryPi) HasFirewall()   {}
+func (RaspberryPi) HasNetwork()    {}
 
 // PiZero is the profile of a device without a container runtime, such as a Pi Zero,
 // or a Raspberry Pi OS bookworm device, whose podman is too old for Quadlet.
@@ -51,6 +55,7 @@ func (PiZero) HasFiles()    {}
 func (PiZero) HasServices() {}
 func (PiZero) HasHostname() {}
 func (PiZero) HasFirewall() {}
+func (PiZero) HasNetwork()  {}
 
 var profiles = map[string]any{
 	"raspberry-pi": RaspberryPi{},
@@ -81,6 +86,9 @@ func ProfileCapabilities(name string) (caps []Capability, ok bool) {
 	}
 	if _, has := p.(Firewalls); has {
 		caps = append(caps, CapFirewall)
+	}
+	if _, has := p.(Networking); has {
+		caps = append(caps, CapNetwork)
 	}
 	return caps, true
 }

@@ -52,6 +52,18 @@ func (r values) special(t reflect.Type) (any, bool) {
 		return p, true
 	case reflect.TypeFor[score.PortSpan]():
 		return score.PortSpan{First: uint16(r.IntN(1<<15) + 1), More: uint16(r.IntN(1 << 15))}, true
+	case reflect.TypeFor[score.CIDR]():
+		return score.CIDR(netip.PrefixFrom(r.address(), r.IntN(33)).String()), true
+	case reflect.TypeFor[score.IP]():
+		return score.IP(r.address().String()), true
+	case reflect.TypeFor[score.MAC]():
+		return score.MAC(fmt.Sprintf("02:00:5e:10:%02x:%02x", r.IntN(256), r.IntN(256))), true
+	case reflect.TypeFor[score.SSID]():
+		b := make([]byte, 1+r.IntN(32))
+		for i := range b {
+			b[i] = byte(r.IntN(256)) >> r.IntN(2)
+		}
+		return score.SSID(b), true
 	case reflect.TypeFor[score.Volume]():
 		no := strings.NewReplacer(":", "")
 		return score.Volume{Source: "s" + no.Replace(r.text()), Target: "/" + no.Replace(r.text()), ReadOnly: r.IntN(2) == 0}, true
@@ -68,6 +80,18 @@ func (r values) special(t reflect.Type) (any, bool) {
 		return score.Text(r.text()), true
 	}
 	return nil, false
+}
+
+// address is a random one of either version.
+func (r values) address() netip.Addr {
+	var a [16]byte
+	for i := range a {
+		a[i] = byte(r.IntN(256))
+	}
+	if r.IntN(2) == 0 {
+		return netip.AddrFrom4([4]byte(a[:4]))
+	}
+	return netip.AddrFrom16(a)
 }
 
 // fill sets v to a random value; depth bounds nothing today, specs are flat.

@@ -57,6 +57,14 @@ func (g generator) mapped(t reflect.Type) *jsonschema.Schema {
 		return text(score.DevicePattern, 0, "/dev/gpiochip0")
 	case reflect.TypeFor[score.Value]():
 		return g.value()
+	case reflect.TypeFor[score.CIDR]():
+		return text(score.CIDRPattern, 0, "192.0.2.10/24")
+	case reflect.TypeFor[score.IP]():
+		return text(score.IPPattern, 0, "192.0.2.1")
+	case reflect.TypeFor[score.MAC]():
+		return text(score.MACPattern, 0, "02:00:5e:10:00:01")
+	case reflect.TypeFor[score.SSID]():
+		return text("", 68, "Workshop 5")
 	case reflect.TypeFor[score.ID]():
 		return text(score.IDPattern, 128, "conf")
 	case reflect.TypeFor[score.Score]():
