@@ -146,6 +146,11 @@ func (readOnly) Holds(context.Context, score.Score, topology.Mark) error { retur
 
 // attempt performs task, and takes back what turns out to cut the device off.
 func (b Binding) attempt(ctx context.Context, s score.Score, task Task, prove func(context.Context) error, st *ScoreStatus) {
+	b.guarded(ctx, s, task, prove, st, func() { b.perform(ctx, s, task, st) })
+}
+
+// guarded does what changes the device, and says in st what came of it, under a checkpoint.
+func (b Binding) guarded(ctx context.Context, s score.Score, task Task, prove func(context.Context) error, st *ScoreStatus, do func()) {
 	var cp topology.Checkpoint
 	if b.checkpoint != nil {
 		var err error
@@ -158,7 +163,7 @@ func (b Binding) attempt(ctx context.Context, s score.Score, task Task, prove fu
 		b.takeBack(ctx, s, cp, st, Refused, CodeNoProof, "it could cut the device off, and this device has no server to prove that it does not: give confirm.connect, an address that must be reached")
 		return
 	}
-	b.perform(ctx, s, task, st)
+	do()
 	if cp == nil {
 		return
 	}
@@ -265,16 +270,22 @@ func (t *Table) Remove(ctx context.Context, s score.Score, cause Cause, gate Gat
 		return st, err
 	}
 	st.Authority, st.Backup = v.Authority, v.Backup
-	b.undo(ctx, s, a, &st)
+	b.undo(ctx, s, a, v.Prove, &st)
 	return st, gate.Done(ctx, a, st)
 }
 
-// undo removes, and looks whether that helped.
-func (b Binding) undo(ctx context.Context, s score.Score, a Action, st *ScoreStatus) {
-	st.Outcome = Changed
+// undo removes, and takes that back if it turns out to cut the device off.
+func (b Binding) undo(ctx context.Context, s score.Score, a Action, prove func(context.Context) error, st *ScoreStatus) {
 	if a.Effect == Nothing {
+		st.Outcome = Changed
 		return
 	}
+	b.guarded(ctx, s, Task{Mark: a.FoundMark}, prove, st, func() { b.takeAway(ctx, s, a, st) })
+}
+
+// takeAway removes, and looks whether that helped.
+func (b Binding) takeAway(ctx context.Context, s score.Score, a Action, st *ScoreStatus) {
+	st.Outcome = Changed
 	if err := b.remove(ctx, s.Spec); err != nil {
 		b.fault(st, "cannot remove", err)
 		return

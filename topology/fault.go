@@ -36,6 +36,7 @@ const (
 	CodeImage        Code = "image_unavailable"  // the image is not here and cannot be had
 	CodeImageStore   Code = "image_store"        // the image store is damaged
 	CodeSecret       Code = "secret_unavailable" // the device has no such secret, or cannot read it
+	CodeRadioBlocked Code = "radio_blocked"      // the radio is switched off, by a switch or for want of a country
 	CodeConnectivity Code = "connectivity"       // after a change the fleet could not be reached, and the change was taken back
 	CodeRefused      Code = "refused"            // nobody listens there
 	CodeUnreachable  Code = "unreachable"        // there is no way there: no such host, no route, no network

@@ -45,6 +45,13 @@ const (
 	OpCommitFirewall     Op = "CommitFirewall"
 	OpRollbackFirewall   Op = "RollbackFirewall"
 
+	OpConnection        Op = "Connection"
+	OpSetConnection     Op = "SetConnection"
+	OpRemoveConnection  Op = "RemoveConnection"
+	OpCheckpointNetwork Op = "CheckpointNetwork"
+	OpCommitNetwork     Op = "CommitNetwork"
+	OpRollbackNetwork   Op = "RollbackNetwork"
+
 	OpGet       Op = "Get"
 	OpModified  Op = "Modified"
 	OpFacts     Op = "Facts"
@@ -75,12 +82,13 @@ const (
 	Facts      Capability = "facts"
 	Secrets    Capability = "secrets"
 	Blobs      Capability = "blobs"
+	Network    Capability = "network"
 )
 
 var reads = map[Op]bool{
 	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpAllContainers: true, OpHostname: true,
-	OpFirewall: true,
-	OpConnect:  true, OpGet: true, OpModified: true, OpFacts: true,
+	OpFirewall: true, OpConnection: true,
+	OpConnect: true, OpGet: true, OpModified: true, OpFacts: true,
 	OpSecret: true, OpHasBlob: true, OpOpenBlob: true,
 }
 
@@ -102,6 +110,8 @@ func (o Op) capability() Capability {
 		return Secrets
 	case OpHasBlob, OpFetchBlob, OpOpenBlob:
 		return Blobs
+	case OpConnection, OpSetConnection, OpRemoveConnection, OpCheckpointNetwork, OpCommitNetwork, OpRollbackNetwork:
+		return Network
 	}
 	return Services
 }

@@ -47,6 +47,7 @@ type Device struct {
 
 	firewall topology.FirewallState
 	open     map[topology.Resource]*checkpoint
+	net      connections
 
 	watchers map[*watcher]bool
 	control  control
@@ -65,6 +66,7 @@ func New() *Device {
 		host:     topology.HostState{Static: "raspberrypi", Transient: "raspberrypi"},
 		facts:    plainFacts(),
 		open:     map[topology.Resource]*checkpoint{},
+		net:      newConnections(),
 		watchers: map[*watcher]bool{}, controllersOff: map[string]bool{}, endpoints: map[string]Endpoint{},
 		secrets: map[string]secret{}, secretKey: "of this device", blobs: map[string][]byte{}, offered: map[string][]byte{},
 	}

@@ -8,6 +8,6 @@ import (
 
 // Recover rolls back the checkpoints that a program which is gone left open.
 func (d *Device) Recover(context.Context) (of []topology.Resource, err error) {
-	d.hands(func() { of = append(of, d.recoverFirewall()...) })
+	d.hands(func() { of = append(of, append(d.recoverFirewall(), d.recoverNetwork()...)...) })
 	return of, nil
 }
