@@ -30,7 +30,7 @@ type Ethernet struct {
 	// Name of the connection, as the tools of the network show it. It may have spaces.
 	Name string `json:"name" effect:"remove" jsonschema:"maxLength=100,example=uplink"`
 	// Interface that it is for: the name that the kernel has for it, and for a VLAN the name that it gets.
-	Interface string `json:"interface,omitempty" effect:"remove" jsonschema:"maxLength=15,pattern=^[a-zA-Z0-9_.-]+$,example=eth0"`
+	Interface string `json:"interface,omitempty" effect:"disrupt" jsonschema:"maxLength=15,pattern=^[a-zA-Z0-9_.-]+$,example=eth0"`
 	// MAC is the hardware address of the interface that it is for, instead of its name or beside it.
 	MAC MAC `json:"mac,omitzero" effect:"disrupt"`
 	// VLAN makes the interface a tagged network on another one.

@@ -101,6 +101,9 @@ func TestNoFieldIsACommandLine(t *testing.T) {
 		for f := range k.Type.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			field := string(k.Kind) + "." + name
+			if f.Type == reflect.TypeFor[score.SecretRef]() {
+				continue // a name, of a shape that Check holds
+			}
 			if f.Type.Kind() == reflect.Struct && !f.Type.Implements(text) {
 				t.Errorf("%s is a struct: teach this test to look into it", field)
 			}

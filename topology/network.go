@@ -125,7 +125,7 @@ type ConnectionState struct {
 	Present bool
 	Config  ConnectionConfig // what is kept of it; nothing if it is not there
 	Mark    Mark
-	Durable bool   // it is the same after a restart of the device
+	Durable bool   // it is the same after a restart of the device, or will be when the checkpoint that is open is committed
 	Device  string // interface that it is on, or would be on
 	Other   string // connection that this interface has instead
 	Link    LinkState

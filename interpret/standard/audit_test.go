@@ -25,6 +25,11 @@ func prepare(r rig, s score.Spec) {
 		r.AddUser(f.Owner, 0)
 		r.AddGroup(f.Group, 0)
 	}
+	if u, ok := s.(score.SecretUser); ok {
+		for _, name := range u.SecretNames() {
+			r.SetSecret(name, canary)
+		}
+	}
 	r.SetSecret("tls", "value") // what specs are changed to may name it
 }
 

@@ -75,6 +75,7 @@ func TestOnePassConverges(t *testing.T) {
 			}
 			rng := rand.New(rand.NewPCG(3, 5))
 			r := newRig(t)
+			r.SetSecret("wifi-psk", canary)
 			for range 500 {
 				s := wish(rng)
 				rep := score.NewReport()
@@ -99,6 +100,7 @@ func TestWishesAreShared(t *testing.T) {
 		for range 4 {
 			wg.Go(func() {
 				d := memory.New()
+				prepare(rig{t, d, nil}, s)
 				table := standard.Bind(d)
 				for range 3 {
 					st, err := table.Play(t.Context(), interpret.Wish{Score: score.Score{ID: "x", Spec: s}}, &open{})

@@ -4,6 +4,7 @@ package standard
 
 import (
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/interpret/connection"
 	"github.com/continuo-fleet/continuo/interpret/container"
 	"github.com/continuo-fleet/continuo/interpret/file"
 	"github.com/continuo-fleet/continuo/interpret/firewall"
@@ -18,10 +19,12 @@ type Needs interface {
 	container.Needs
 	hostname.Needs
 	firewall.Needs
+	connection.Needs
 }
 
 // Bind ties every built-in kind to t. A topology that lacks something takes
 // interpret.Bind, and names the kinds that it can have.
 func Bind[T Needs](t T) *interpret.Table {
-	return interpret.Bind(t, file.Kind, service.Kind, container.Kind, hostname.Kind, firewall.Kind)
+	return interpret.Bind(t, file.Kind, service.Kind, container.Kind, hostname.Kind, firewall.Kind,
+		connection.Ethernet[T], connection.Wifi[T])
 }

@@ -69,7 +69,7 @@ func (cs *connections) state(c topology.ConnectionConfig) topology.ConnectionSta
 	var st topology.ConnectionState
 	p, ok := cs.kept[c.Name]
 	if ok && !p.hidden {
-		st.Present, st.Config, st.Mark, st.Durable = true, p.config, p.mark, p.durable
+		st.Present, st.Config, st.Mark, st.Durable = true, p.config, p.mark, p.durable || cs.open != nil
 		c = p.config
 	}
 	st.Config.Country = cs.country
