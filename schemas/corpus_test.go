@@ -39,7 +39,7 @@ func corpus(t *testing.T, dir string) (names []string, texts map[string][]byte) 
 }
 
 // goish finds what no author should have to read: types of Go, patterns, the engine's words.
-var goish = regexp.MustCompile(`map\[|\[\][a-z]|interface|json\.|jsontext|float64|uint|\^|allOf|additionalProp|<nil>|score\.|!\(|doesn't`)
+var goish = regexp.MustCompile(`map\[|\[\][a-z]|interface ?\{|json\.|jsontext|float64|uint|\^|allOf|additionalProp|<nil>|score\.|!\(|doesn't`)
 
 var manyMistakes = regexp.MustCompile(`-([0-9])\.(yaml|json)$`)
 
