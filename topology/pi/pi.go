@@ -57,6 +57,7 @@ type Device struct {
 	firewall   *firewall
 	events     *events
 	facts      *facts
+	network    *network
 }
 
 var _ interface {
@@ -68,6 +69,7 @@ var _ interface {
 	topology.Recoverer
 	topology.HasEvents
 	topology.HasFacts
+	topology.HasNetwork
 } = (*Device)(nil)
 
 // Open returns the device. It fails only if the file tree itself cannot be opened. The
@@ -102,6 +104,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 		firewall:   &firewall{below: o.Root != "", services: s, dir: filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "checkpoints"), revert: o.Revert},
 		events:     &events{bus: b, root: o.Root},
 		facts:      newFacts(o.Root, o.State),
+		network:    newNetwork(b, f),
 	}, nil
 }
 
@@ -134,6 +137,14 @@ func (d *Device) Host() topology.Host { return d.host }
 
 // Facts is what the kernel, the firmware and the packages tell.
 func (d *Device) Facts() topology.FactReader { return d.facts }
+
+// Network is the connections, as NetworkManager keeps them.
+func (d *Device) Network() topology.Network { return d.network }
+
+// Recover rolls back the checkpoints that a process which is gone left open.
+func (d *Device) Recover(ctx context.Context) ([]topology.Resource, error) {
+	return d.network.recover(ctx)
+}
 
 // Events tells about changes of files, units, containers and the host name.
 func (d *Device) Events() topology.Events { return d.events }

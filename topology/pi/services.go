@@ -175,6 +175,8 @@ func (p properties) number(name string) int64 {
 	switch v := p[name].Value().(type) {
 	case int32:
 		return int64(v)
+	case int64:
+		return v
 	case uint32:
 		return int64(v)
 	case uint64:

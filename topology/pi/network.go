@@ -1,0 +1,253 @@
+package pi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// network is the connections of the device, as NetworkManager keeps them, or systemd-networkd
+// where that is what runs.
+type network struct {
+	bus      *bus
+	managers []netManager // the first that runs is the one
+	free     chan struct{}
+
+	mu   sync.Mutex
+	open *netCheckpoint
+}
+
+// A netManager keeps the connections of the device. A record that is not nil says that a
+// checkpoint is open: what is changed then must not outlive a restart of the device.
+type netManager interface {
+	name() string
+	service() string // on the bus
+	state(ctx context.Context, c topology.ConnectionConfig) (topology.ConnectionState, error)
+	set(ctx context.Context, c topology.ConnectionConfig, m topology.Mark, r *netRecord) error
+	remove(ctx context.Context, name string, r *netRecord) error
+	// begin starts a dead-man's timer, which restores by itself, and extend sets it anew.
+	begin(ctx context.Context, window time.Duration) (netRecord, error)
+	extend(ctx context.Context, r netRecord, window time.Duration) error
+	// keep makes everything of r durable, and ends the timer if it has not ended by itself.
+	keep(ctx context.Context, r netRecord) error
+	// restore brings back what was there before r, however much of that was done already.
+	restore(ctx context.Context, r netRecord) error
+}
+
+// A netRecord is an open checkpoint: what the next process has to know if this one is killed.
+// It is kept below /run, because a restart of the device restores by itself.
+type netRecord struct {
+	Manager string   `json:"manager"`
+	Object  string   `json:"object"`            // the manager's own name for it
+	Made    int64    `json:"made"`              // by the manager's clock: names are used again
+	Names   []string `json:"names,omitempty"`   // of connections that were touched
+	Devices []string `json:"devices,omitempty"` // interfaces of them
+}
+
+const (
+	netRecordFile = "/run/continuo/network.json"
+	// activationPatience is how long a connection may take to come up: a router may answer late.
+	activationPatience = 50 * time.Second
+	// windowMargin is what the timer leaves to whoever proves, so that the two do not race.
+	windowMargin = 5 * time.Second
+)
+
+func newNetwork(b *bus, f *files) *network {
+	n := &network{bus: b, free: make(chan struct{}, 1)}
+	n.free <- struct{}{}
+	n.managers = []netManager{&networkManager{bus: b, files: f}}
+	return n
+}
+
+// manager returns who keeps the connections.
+func (n *network) manager(ctx context.Context) (netManager, error) {
+	for _, m := range n.managers {
+		var runs bool
+		err := n.bus.do(ctx, func(ctx context.Context, l *link) error {
+			return l.calls.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0, m.service()).Store(&runs)
+		})
+		if err != nil {
+			return nil, busFault("ask for", "who keeps the network", err)
+		}
+		if runs {
+			return m, nil
+		}
+	}
+	return nil, topology.Faultf(topology.CodeUnavailable, "neither NetworkManager nor systemd-networkd runs on this device: start the one that keeps its connections")
+}
+
+// Connection returns the state of a connection.
+func (n *network) Connection(ctx context.Context, c topology.ConnectionConfig) (topology.ConnectionState, error) {
+	m, err := n.manager(ctx)
+	if err != nil {
+		return topology.ConnectionState{}, err
+	}
+	st, err := m.state(ctx, c)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	st.Durable = st.Durable || n.open != nil && st.Present
+	return st, err
+}
+
+// SetConnection makes a connection so.
+func (n *network) SetConnection(ctx context.Context, c topology.ConnectionConfig, mark topology.Mark) error {
+	return n.change(ctx, c.Name, func(m netManager, r *netRecord) error { return m.set(ctx, c, mark, r) })
+}
+
+// RemoveConnection takes a connection away.
+func (n *network) RemoveConnection(ctx context.Context, name string) error {
+	return n.change(ctx, name, func(m netManager, r *netRecord) error { return m.remove(ctx, name, r) })
+}
+
+// change does something to a connection, and writes it down first.
+func (n *network) change(ctx context.Context, name string, do func(netManager, *netRecord) error) error {
+	m, err := n.manager(ctx)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	cp := n.open
+	if cp == nil {
+		n.mu.Unlock()
+		return do(m, nil)
+	}
+	if !slices.Contains(cp.record.Names, name) {
+		cp.record.Names = append(cp.record.Names, name)
+	}
+	r := cp.record
+	n.mu.Unlock()
+	if err := writeRecord(r); err != nil {
+		return err
+	}
+	if err := do(m, &r); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	cp.record.Devices = r.Devices
+	n.mu.Unlock()
+	return m.extend(ctx, r, cp.window+windowMargin)
+}
+
+// Checkpoint makes a checkpoint of all connections.
+func (n *network) Checkpoint(ctx context.Context, window time.Duration) (topology.Checkpoint, error) {
+	m, err := n.manager(ctx)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-n.free:
+	case <-ctx.Done():
+		return nil, topology.FaultOf(ctx.Err())
+	}
+	cp := &netCheckpoint{n: n, manager: m, window: window}
+	if cp.record, err = m.begin(ctx, window+activationPatience+windowMargin); err == nil {
+		cp.record.Manager = m.name()
+		if err = writeRecord(cp.record); err != nil {
+			_ = m.restore(ctx, cp.record) // nothing was done yet, and the timer ends it otherwise
+		}
+	}
+	if err != nil {
+		n.free <- struct{}{}
+		return nil, err
+	}
+	n.mu.Lock()
+	n.open = cp
+	n.mu.Unlock()
+	// Whoever made it may forget it: its time is over once, and then there may be another one.
+	cp.expiry = time.AfterFunc(2*(window+activationPatience+windowMargin), cp.end)
+	return cp, nil
+}
+
+type netCheckpoint struct {
+	n       *network
+	manager netManager
+	window  time.Duration
+	record  netRecord
+	expiry  *time.Timer
+	once    sync.Once
+}
+
+// end lets the next checkpoint be made.
+func (cp *netCheckpoint) end() {
+	cp.once.Do(func() {
+		cp.expiry.Stop()
+		cp.n.mu.Lock()
+		cp.n.open = nil
+		cp.n.mu.Unlock()
+		cp.n.free <- struct{}{}
+	})
+}
+
+// Commit keeps what was done since.
+func (cp *netCheckpoint) Commit(ctx context.Context) error {
+	if err := cp.manager.keep(ctx, cp.record); err != nil {
+		return err
+	}
+	_ = os.Remove(netRecordFile)
+	cp.end()
+	return nil
+}
+
+// Rollback brings back what was there before.
+func (cp *netCheckpoint) Rollback(ctx context.Context) error {
+	defer cp.end()
+	if err := cp.manager.restore(ctx, cp.record); err != nil {
+		return err
+	}
+	_ = os.Remove(netRecordFile)
+	return nil
+}
+
+// recover rolls back the checkpoint that a process before this one left open.
+func (n *network) recover(ctx context.Context) ([]topology.Resource, error) {
+	data, err := os.ReadFile(netRecordFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var r netRecord
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil { // the timer of the manager takes it back
+		_ = os.Remove(netRecordFile)
+		return nil, topology.Faultf(topology.FaultOf(err).Code, "cannot read %s, which says what of the network was not confirmed: %v", netRecordFile, err)
+	}
+	for _, m := range n.managers {
+		if m.name() == r.Manager {
+			if err := m.restore(ctx, r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	_ = os.Remove(netRecordFile)
+	var of []topology.Resource
+	for _, name := range r.Names {
+		of = append(of, topology.Resource("connection:"+name))
+	}
+	return of, nil
+}
+
+func writeRecord(r netRecord) error {
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = os.MkdirAll(path.Dir(netRecordFile), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(netRecordFile+".new", data, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(netRecordFile+".new", netRecordFile)
+	}
+	if err != nil {
+		return topology.Faultf(topology.FaultOf(err).Code, "cannot write down what is about to be tried with the network: %v", err)
+	}
+	return nil
+}
