@@ -82,7 +82,7 @@ func confirmation(c *Confirm) Confirm {
 // AddEthernet adds a wired connection to a draft.
 func AddEthernet[P Networking](d *Draft[P], id ID, e Ethernet) Ref[Ethernet] { return add(d, id, e) }
 
-var interfaceRE = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,15}$`)
+var linkRE = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,15}$`)
 
 // Check refuses what no device could have.
 func (e Ethernet) Check(r *Report) {
@@ -120,7 +120,7 @@ func (e Ethernet) Check(r *Report) {
 }
 
 func isInterface(s string) bool {
-	return interfaceRE.MatchString(s) && s != "." && s != ".." && s != "lo"
+	return linkRE.MatchString(s) && s != "." && s != ".." && s != "lo"
 }
 
 func checkConnection(r *Report, name, iface string, mac MAC, mtu uint32, priority int32) {

@@ -18,10 +18,7 @@ import (
 )
 
 // Needs is what a topology must offer.
-type Needs interface {
-	topology.HasNetwork
-	topology.HasSecrets
-}
+type Needs interface{ topology.HasNetwork }
 
 // reader and writer are the halves of what both kinds need.
 type (
@@ -52,7 +49,10 @@ func Ethernet[T Needs](t T) interpret.Binding { return bind(t, wired) }
 func Wifi[T Needs](t T) interpret.Binding { return bind(t, wireless) }
 
 func bind[S spec](t Needs, read func(S) wish) interpret.Binding {
-	d := device{t.Network(), t.Secrets()}
+	d := device{t.Network(), topology.NoSecrets{}}
+	if h, ok := t.(topology.HasSecrets); ok {
+		d.Secrets = h.Secrets()
+	}
 	return interpret.Of[S, Observed, reader, writer](interpreter[S]{read}, d, d)
 }
 

@@ -14,6 +14,7 @@ package pi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -129,7 +130,9 @@ func (d *Device) Firewall() topology.Firewall { return d.firewall }
 
 // Recover brings back what checkpoints hold that a process which is gone left open.
 func (d *Device) Recover(ctx context.Context) ([]topology.Resource, error) {
-	return d.firewall.recover(ctx)
+	of, err := d.firewall.recover(ctx) // first: what it shuts out may be the way to the network
+	more, netErr := d.network.recover(ctx)
+	return append(of, more...), errors.Join(err, netErr)
 }
 
 // Host is the host name.
@@ -140,11 +143,6 @@ func (d *Device) Facts() topology.FactReader { return d.facts }
 
 // Network is the connections, as NetworkManager keeps them.
 func (d *Device) Network() topology.Network { return d.network }
-
-// Recover rolls back the checkpoints that a process which is gone left open.
-func (d *Device) Recover(ctx context.Context) ([]topology.Resource, error) {
-	return d.network.recover(ctx)
-}
 
 // Events tells about changes of files, units, containers and the host name.
 func (d *Device) Events() topology.Events { return d.events }
