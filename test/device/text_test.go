@@ -31,12 +31,12 @@ func TestTextOnTheWholeWay(t *testing.T) {
 	web := container("web", "web", "sh", "-c", "trap 'exit 0' TERM; sleep infinity & wait", rocket)
 	c := web.Spec.(score.Container)
 	c.Command = append(c.Command, values...)
-	c.Env = map[string]string{}
+	c.Env = map[string]score.Value{}
 	var env []string
 	for i, v := range values {
 		if !strings.Contains(v, "\n") { // podman takes a line break in an argument, and not in a variable
 			name := fmt.Sprintf("TEXT%02d", i)
-			c.Env[name] = v
+			c.Env[name] = score.Text(v)
 			env = append(env, name+"="+v)
 		}
 	}

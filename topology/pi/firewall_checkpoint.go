@@ -70,6 +70,12 @@ func (f *firewall) CheckpointFirewall(ctx context.Context, window time.Duration)
 	return c, nil
 }
 
+// onActive is how D-Bus is told when a timer elapses.
+type onActive struct {
+	Base string
+	USec uint64
+}
+
 // arm starts the timer.
 func (c *firewallCheckpoint) arm(ctx context.Context, window time.Duration) error {
 	property := func(name string, v any) sdbus.Property {
@@ -79,7 +85,7 @@ func (c *firewallCheckpoint) arm(ctx context.Context, window time.Duration) erro
 	timer := []sdbus.Property{
 		property("Description", what), property("CollectMode", "inactive-or-failed"), property("RemainAfterElapse", false),
 		property("AccuracyUSec", uint64(100*time.Millisecond/time.Microsecond)),
-		property("OnActiveSec", uint64(window/time.Microsecond)),
+		property("TimersMonotonic", []onActive{{"OnActiveSec", uint64(window / time.Microsecond)}}),
 	}
 	service := sdbus.PropertyCollection{Name: c.unit + ".service", Properties: []sdbus.Property{
 		property("Description", what), property("CollectMode", "inactive-or-failed"), property("Type", "oneshot"),
