@@ -97,7 +97,7 @@ type Effect string
 
 // Effects, from the least to the worst.
 const (
-	Nothing Effect = "none"    // of a removal: what the score described stays, and nobody owns it any more
+	Nothing Effect = "none"    // of a removal: what the score described stays, and nobody owns it any more; of a difference: it is told, and never undone
 	Create  Effect = "create"  // something that was not there
 	Mutate  Effect = "mutate"  // in place, no data lost
 	Disrupt Effect = "disrupt" // restart or recreate, no data lost

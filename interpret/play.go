@@ -100,6 +100,11 @@ func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, er
 		return st, gate.Holds(ctx, s, obs.OwnedBy())
 	}
 	st.Changes, st.Cause = changes, w.Cause
+	changes = slices.DeleteFunc(slices.Clone(changes), onlyTold)
+	if len(changes) == 0 {
+		st.end(Drifted, CodeObserved, fmt.Sprintf("%s is %q and should be %q; that is for a person to change", st.Changes[0].Field, st.Changes[0].Have, st.Changes[0].Want))
+		return st, gate.Holds(ctx, s, obs.OwnedBy())
+	}
 	if b.looks {
 		st.end(Drifted, CodeObserved, fmt.Sprintf("%s is %q and should be %q; this kind of score is looked at and never made true", changes[0].Field, changes[0].Have, changes[0].Want))
 		return st, nil
@@ -209,13 +214,16 @@ func (b Binding) perform(ctx context.Context, s score.Score, task Task, st *Scor
 		b.fault(st, "cannot verify", err)
 		return
 	}
-	if left := b.diff(s.Spec, obs); len(left) > 0 {
+	if left := slices.DeleteFunc(b.diff(s.Spec, obs), onlyTold); len(left) > 0 {
 		st.Changes = left
 		st.end(Failed, CodeNotConverged, fmt.Sprintf("applied, but %s is %q and should be %q", left[0].Field, left[0].Have, left[0].Want))
 		return
 	}
 	st.Outcome = Changed
 }
+
+// onlyTold reports whether a difference is told and never undone.
+func onlyTold(c Change) bool { return c.Effect == Nothing }
 
 // Stocked reports, as a fault, what a score needs from elsewhere and is not here.
 func (t *Table) Stocked(ctx context.Context, s score.Score) error {

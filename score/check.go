@@ -170,6 +170,7 @@ func checkClaims(claimants []claimant, across bool) {
 			}
 		}
 	}
+	checkExclusive(claimants, across)
 }
 
 // Validate reports what is wrong with a as a whole: the manifests in it, and

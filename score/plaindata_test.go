@@ -76,6 +76,13 @@ var freeText = map[string]string{
 	"service.restartOn":    "ids of scores of the same manifest",
 	"service.unit":         "a name, of a shape that Check holds",
 	"service.unitFile":     "the bytes of the unit file: the thing itself, native to the device; the service manager reads it, without a shell",
+	"directory.entries":    "names of files, of a shape that Check holds",
+	"directory.group":      "a name of an account, of a shape that Check holds",
+	"directory.owner":      "a name of an account, of a shape that Check holds",
+	"directory.path":       "a path, of a shape that Check holds",
+	"file.contentFrom":     "a path in the fleet repository, of a shape that Check holds; no device gets it",
+	"symlink.path":         "a path, of a shape that Check holds",
+	"symlink.target":       "a path, of a shape that Check holds",
 }
 
 // TestNoFieldIsACommandLine: who adds a field of free text to a kind has to say here what closes it (H20, H49).

@@ -70,8 +70,19 @@ func Register[S Spec](d Definition[S]) {
 		if err == nil && doubtful(raw, reflect.ValueOf(&s).Elem()) {
 			err = whole(raw, required)
 		}
+		if c, ok := any(s).(completer); ok && err == nil {
+			if more := c.requires(); len(more) > 0 {
+				err = whole(raw, slices.Concat(required, more))
+			}
+		}
 		return s, err
 	}}
+}
+
+// A completer is a spec with fields that must be given, or not, because of others.
+type completer interface {
+	// requires lists the fields that are zero and, as the spec is, mean that.
+	requires() []string
 }
 
 func effects(t reflect.Type) map[string]string {

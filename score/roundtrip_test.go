@@ -141,7 +141,11 @@ func (r values) fill(t *testing.T, v reflect.Value) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			r.fill(t, v.Field(i))
+			f := v.Field(i)
+			r.fill(t, f)
+			if f.Kind() == reflect.Slice && f.IsNil() && !strings.Contains(v.Type().Field(i).Tag.Get("json"), "omit") { // written as [], and read as that
+				f.Set(reflect.MakeSlice(f.Type(), 0, 0))
+			}
 		}
 	default:
 		t.Fatalf("teach values.fill to make a %s", v.Type())
