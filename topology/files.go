@@ -1,6 +1,9 @@
 package topology
 
-import "context"
+import (
+	"context"
+	"io"
+)
 
 // A FileType says what is at a path.
 type FileType string
@@ -18,7 +21,7 @@ const (
 type FileState struct {
 	Type   FileType
 	Size   int64
-	SHA256 string // lower-case hex, of a regular file; empty if it is larger than any that a document describes
+	SHA256 string // lower-case hex, of a regular file; empty if it is larger than 64 MiB: see Digest
 	Mode   uint32 // permission, setuid, setgid and sticky bits
 	UID    uint32
 	GID    uint32
@@ -26,7 +29,7 @@ type FileState struct {
 	Group  string // name of the group, or its number if it has none
 	Links  uint64 // hard links
 	Target string // of a symbolic link
-	Mark   Mark
+	Mark   Mark   // of a regular file or a directory
 }
 
 // FileReader observes files.
@@ -38,12 +41,28 @@ type FileReader interface {
 
 	// Content returns the bytes of a regular file of at most limit bytes.
 	Content(ctx context.Context, path string, limit int64) ([]byte, error)
+
+	// Digest returns the sha256 of a regular file of at most limit bytes, in lower-case hex.
+	// Of a large file that has not changed since it was read, it is known without reading.
+	Digest(ctx context.Context, path string, limit int64) (string, error)
+
+	// Entries names what is in a directory, sorted: at most limit names, and how many there
+	// are beyond. What the topology itself is about to put there is left out.
+	Entries(ctx context.Context, path string, limit int) (names []string, more int, err error)
+}
+
+// A Source is a content that is too large to be held.
+type Source struct {
+	SHA256 string // lower-case hex
+	Size   int64
+	Open   func(context.Context) (io.ReadCloser, error)
 }
 
 // A FileWrite is the wanted state of one regular file.
 type FileWrite struct {
 	Path    string
 	Content []byte
+	Source  *Source // instead of Content; what comes and is not that is a fault, CodeInvalid, and changes nothing
 	Mode    uint32
 	Owner   string // user name or number; empty: keep that of the present file, else the agent's
 	Group   string // as Owner
@@ -77,6 +96,22 @@ type FileWriter interface {
 
 	// RemoveFile removes a regular file, durably. Removing what is absent is no error.
 	RemoveFile(ctx context.Context, path string) error
+
+	// MakeDirectory makes the directory so, durably; what is in it stays. Missing parent
+	// directories are made, 0755. Anything but a directory in its place is a fault and stays.
+	MakeDirectory(ctx context.Context, w DirectoryWrite) error
+
+	// RemoveDirectory removes an empty directory, durably. One that is not empty is a fault,
+	// CodeForeign, and stays. Removing what is absent is no error.
+	RemoveDirectory(ctx context.Context, path string) error
+
+	// MakeSymlink makes the link so: atomically, and durable when it returns. Missing parent
+	// directories are made, 0755. Anything but a link in its place is a fault and stays.
+	MakeSymlink(ctx context.Context, w SymlinkWrite) error
+
+	// RemoveSymlink removes a symbolic link, durably, and not what it leads to. Removing what
+	// is absent is no error.
+	RemoveSymlink(ctx context.Context, path string) error
 }
 
 // Files is a file system.

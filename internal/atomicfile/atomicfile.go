@@ -11,6 +11,7 @@ package atomicfile
 import (
 	"crypto/rand"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -37,7 +38,8 @@ const tokenLen = 16
 // File is what a file shall be.
 type File struct {
 	Content []byte
-	Mode    uint32 // permission bits including setuid, setgid, sticky: 0o7777
+	Source  io.Reader // instead of Content, read to its end; its error ends the write
+	Mode    uint32    // permission bits including setuid, setgid, sticky: 0o7777
 
 	// SetOwner asks for UID and GID. Without it the file belongs to the
 	// process, with the group that the directory's rules give.
@@ -76,7 +78,7 @@ func WriteNoSync(dir *os.File, name string, f File) error {
 		return err
 	}
 	defer runtime.KeepAlive(dir) // its descriptor is used bare below
-	temp := TempPrefix + token + "-" + strconv.FormatUint(counter.Add(1), 10)
+	temp := tempName()
 	if err := create(dir, temp, name, f); err != nil {
 		return err
 	}
@@ -103,6 +105,8 @@ func WriteNoSync(dir *os.File, name string, f File) error {
 	}
 	return nil
 }
+
+func tempName() string { return TempPrefix + token + "-" + strconv.FormatUint(counter.Add(1), 10) }
 
 // SyncDir makes the renames and removals in dir durable.
 func SyncDir(dir *os.File) error {
@@ -140,13 +144,13 @@ func create(dir *os.File, temp, name string, f File) (err error) {
 		}
 	}()
 
-	for rest := f.Content; len(rest) > 0; {
-		var n int
-		err := retry(func() (err error) { n, err = unix.Write(fd, rest); return err })
-		if err != nil {
-			return fail("write", name, "", err)
-		}
-		rest = rest[n:]
+	if f.Source == nil {
+		err = writeAll(fd, f.Content)
+	} else {
+		err = pour(fd, f.Source)
+	}
+	if err != nil {
+		return fail("write", name, "", err)
 	}
 	if err := setXattrs(fd, f.Xattrs, true); err != nil {
 		return fail("set extended attributes of", name, "", err)
@@ -219,7 +223,7 @@ func Sweep(dir *os.File) ([]string, error) {
 			continue
 		}
 		var st unix.Stat_t
-		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG && st.Mode&unix.S_IFMT != unix.S_IFLNK {
 			continue
 		}
 		if err := unix.Unlinkat(fd, name, 0); err != nil && err != unix.ENOENT {
@@ -259,6 +263,35 @@ func tempOwner(name string) (string, bool) {
 		return "", false
 	}
 	return owner, true
+}
+
+func writeAll(fd int, rest []byte) error {
+	for len(rest) > 0 {
+		var n int
+		err := retry(func() (err error) { n, err = unix.Write(fd, rest); return err })
+		if err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// pour writes all that a reader gives.
+func pour(fd int, from io.Reader) error {
+	buf := make([]byte, 128<<10)
+	for {
+		n, rerr := from.Read(buf)
+		if err := writeAll(fd, buf[:n]); err != nil {
+			return err
+		}
+		if rerr == io.EOF {
+			return nil
+		}
+		if rerr != nil {
+			return rerr
+		}
+	}
 }
 
 func checkName(name string) error {

@@ -308,10 +308,10 @@ func TestSweep(t *testing.T) { // cases 27
 		t.Fatal(err)
 	}
 	removed, err := Sweep(dir)
-	if err != nil || !slices.Equal(removed, []string{dead}) {
+	if slices.Sort(removed); err != nil || !slices.Equal(removed, []string{dead, link}) {
 		t.Errorf("removed %q, %v", removed, err)
 	}
-	keep = append(keep, link, ".continuo-ABCDEFGHIJKLMNOP-14")
+	keep = append(keep, ".continuo-ABCDEFGHIJKLMNOP-14")
 	slices.Sort(keep)
 	if got := names(t, path); !slices.Equal(got, keep) {
 		t.Errorf("left %q\nwant %q", got, keep)

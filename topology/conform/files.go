@@ -94,7 +94,7 @@ func sum(s string) string {
 
 // Files is the suite of a file system.
 func Files(t *testing.T, bench func(*testing.T) FileBench) {
-	suite(t, bench, slices.Concat(fileTests, fileObstacles, fileHygiene))
+	suite(t, bench, slices.Concat(fileTests, fileObstacles, fileHygiene, sourceTests, directoryTests, symlinkTests))
 }
 
 var fileTests = []test[FileBench]{

@@ -19,6 +19,12 @@ const (
 	OpWriteFile       Op = "WriteFile"
 	OpSetAttributes   Op = "SetAttributes"
 	OpRemoveFile      Op = "RemoveFile"
+	OpDigest          Op = "Digest"
+	OpEntries         Op = "Entries"
+	OpMakeDirectory   Op = "MakeDirectory"
+	OpRemoveDirectory Op = "RemoveDirectory"
+	OpMakeSymlink     Op = "MakeSymlink"
+	OpRemoveSymlink   Op = "RemoveSymlink"
 	OpService         Op = "Service"
 	OpDefine          Op = "Define"
 	OpUndefine        Op = "Undefine"
@@ -86,6 +92,7 @@ const (
 )
 
 var reads = map[Op]bool{
+	OpDigest: true, OpEntries: true,
 	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpAllContainers: true, OpHostname: true,
 	OpFirewall: true, OpConnection: true,
 	OpConnect: true, OpGet: true, OpModified: true, OpFacts: true,
@@ -94,7 +101,8 @@ var reads = map[Op]bool{
 
 func (o Op) capability() Capability {
 	switch o {
-	case OpFile, OpContent, OpWriteFile, OpSetAttributes, OpRemoveFile:
+	case OpFile, OpContent, OpDigest, OpEntries, OpWriteFile, OpSetAttributes, OpRemoveFile,
+		OpMakeDirectory, OpRemoveDirectory, OpMakeSymlink, OpRemoveSymlink:
 		return Files
 	case OpContainer, OpAllContainers, OpImage, OpEnsureImage, OpRun, OpRestartRun, OpReloadRun, OpRemoveContainer:
 		return Containers

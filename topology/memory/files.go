@@ -114,6 +114,23 @@ func (f files) Content(ctx context.Context, p string, limit int64) ([]byte, erro
 	return append([]byte{}, n.content...), nil
 }
 
+func (f files) Digest(ctx context.Context, p string, limit int64) (string, error) {
+	if err := f.d.control.call(ctx, OpDigest, fileResource(p)); err != nil {
+		return "", err
+	}
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	n, err := f.d.present(p)
+	if err != nil {
+		return "", err
+	}
+	if int64(len(n.content)) > limit {
+		return "", topology.Faultf(topology.CodeInvalid, "%s has %d bytes, more than the %d that may be read", p, len(n.content), limit)
+	}
+	sum := sha256.Sum256(n.content)
+	return hex.EncodeToString(sum[:]), nil
+}
+
 // present returns the regular file at p.
 func (d *Device) present(p string) (*inode, error) {
 	n, err := d.lookup(p)

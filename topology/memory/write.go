@@ -2,6 +2,9 @@ package memory
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"maps"
 	"path"
 	"strconv"
@@ -13,9 +16,36 @@ func (f files) WriteFile(ctx context.Context, w topology.FileWrite) error {
 	if err := f.d.control.call(ctx, OpWriteFile, fileResource(w.Path)); err != nil {
 		return err
 	}
+	if w.Source != nil {
+		content, err := receive(ctx, w.Path, *w.Source)
+		if err != nil {
+			return err
+		}
+		w.Content = content
+	}
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	return f.d.write(w)
+}
+
+// receive reads a source to its end, and refuses what is something else.
+func receive(ctx context.Context, p string, s topology.Source) ([]byte, error) {
+	in, err := s.Open(ctx)
+	if err != nil {
+		return nil, topology.FaultOf(err)
+	}
+	defer in.Close()
+	content, err := io.ReadAll(io.LimitReader(in, s.Size+1))
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, topology.FaultOf(err)
+	}
+	if sum := sha256.Sum256(content); int64(len(content)) != s.Size || hex.EncodeToString(sum[:]) != s.SHA256 {
+		return nil, topology.Faultf(topology.CodeInvalid, "the content that came for %s is not the one with the sha256 %.12s…", p, s.SHA256)
+	}
+	return content, nil
 }
 
 func (d *Device) write(w topology.FileWrite) error {

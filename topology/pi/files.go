@@ -2,11 +2,7 @@ package pi
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"hash"
 	"io"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -21,6 +17,7 @@ type files struct {
 	tree     *tree
 	accounts *accounts
 	syncs    dirSyncs
+	digests  digests
 	changed  func(path string) // told before and after every change of a content
 }
 
@@ -77,14 +74,6 @@ func (f *files) content(n node, p string) (int, error) {
 	return fd, nil
 }
 
-// A scratch is what reading one file needs; observing a thousand needs one or two.
-type scratch struct {
-	buf  []byte
-	hash hash.Hash
-}
-
-var scratches = sync.Pool{New: func() any { return &scratch{make([]byte, 64<<10), sha256.New()} }}
-
 // File returns what is at p.
 func (f *files) File(ctx context.Context, p string) (topology.FileState, error) {
 	if err := checkPath(p); err != nil {
@@ -110,10 +99,13 @@ func (f *files) File(ctx context.Context, p string) (topology.FileState, error) 
 		if st.Target, err = readlink(n.fd); err != nil {
 			return topology.FileState{}, f.tree.fault("read", p, err)
 		}
-	case topology.Regular:
+	case topology.Regular, topology.Directory:
 		fd, err := f.content(n, p)
+		if err == unix.EACCES && st.Type == topology.Directory {
+			return st, nil // what is in it is not asked for
+		}
 		if err == nil {
-			err = readState(ctx, fd, &st)
+			err = f.readState(ctx, p, fd, n, &st)
 			_ = unix.Close(fd)
 		}
 		if err != nil {
@@ -123,43 +115,51 @@ func (f *files) File(ctx context.Context, p string) (topology.FileState, error) 
 	return st, nil
 }
 
-// maxHashed is how much of a file is read to know it. No document holds as much, so a
-// larger file is another one; and whoever may write a managed file could else keep the
-// device reading for ever, with a file of holes or one that grows.
+// maxHashed is how much of a file is read to know it, unless somebody asks for more: whoever may
+// write a managed file could else keep the device reading for ever, with a file of holes or one
+// that grows.
 const maxHashed = 64 << 20
 
-// readState fills in digest, size and mark of the regular file fd.
-func readState(ctx context.Context, fd int, st *topology.FileState) error {
-	s := scratches.Get().(*scratch)
-	defer scratches.Put(s)
-	s.hash.Reset()
-	expected, whole := st.Size, st.Size <= maxHashed
-	for read := int64(0); whole; {
-		n, err := unix.Read(fd, s.buf)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		read += int64(n)
-		st.Size, whole = read, read <= maxHashed
-		s.hash.Write(s.buf[:n])
-		if n == 0 || read == expected && n < len(s.buf) {
-			break // all that there was, and a short read: nothing more has come
-		}
-		if err := ctx.Err(); err != nil {
+// readState fills in digest, size and mark of n, at p, which fd is open on.
+func (f *files) readState(ctx context.Context, p string, fd int, n node, st *topology.FileState) (err error) {
+	if st.Type == topology.Regular {
+		if st.SHA256, st.Size, err = f.digest(ctx, p, fd, n.stat, maxHashed); err != nil {
 			return err
 		}
 	}
-	if whole {
-		var sum [sha256.Size]byte
-		st.SHA256 = hex.EncodeToString(s.hash.Sum(sum[:0]))
-	}
-	if n, err := unix.Fgetxattr(fd, markAttr, s.buf); err == nil {
-		st.Mark = topology.Mark(s.buf[:n])
+	var buf [512]byte
+	if n, err := unix.Fgetxattr(fd, markAttr, buf[:]); err == nil {
+		st.Mark = topology.Mark(buf[:n])
 	}
 	return nil
+}
+
+// Digest is the sha256 of the regular file p.
+func (f *files) Digest(ctx context.Context, p string, limit int64) (string, error) {
+	if err := checkPath(p); err != nil {
+		return "", err
+	}
+	n, err := f.node(p)
+	if err != nil {
+		return "", f.tree.fault("read", p, err)
+	}
+	defer n.close()
+	if err := f.mustBeRegular("read", p, n); err != nil {
+		return "", err
+	}
+	fd, err := f.content(n, p)
+	if err != nil {
+		return "", f.tree.fault("read", p, err)
+	}
+	defer unix.Close(fd)
+	sum, size, err := f.digest(ctx, p, fd, n.stat, limit)
+	if err != nil {
+		return "", f.tree.fault("read", p, err)
+	}
+	if sum == "" {
+		return "", topology.Faultf(topology.CodeInvalid, "cannot read %s: it has %d bytes or more, and %d may be read", p, size, limit)
+	}
+	return sum, nil
 }
 
 // Content returns the bytes of the regular file p.
@@ -189,6 +189,9 @@ func (f *files) Content(ctx context.Context, p string, limit int64) ([]byte, err
 	}
 	if int64(len(data)) > limit {
 		return nil, topology.Faultf(topology.CodeInvalid, "cannot read %s: it has more than %d bytes", p, limit)
+	}
+	if torn(fd, n.stat) {
+		return nil, topology.Faultf(topology.CodeChanged, "%s was changed while it was read", p)
 	}
 	return data, nil
 }

@@ -21,7 +21,15 @@ func (f *files) WriteFile(ctx context.Context, w topology.FileWrite) error {
 		return topology.FaultOf(err)
 	}
 	file := atomicfile.File{Content: w.Content, Mode: w.Mode & 0o7777}
-	uid, gid, err := f.owners(w)
+	if w.Source != nil {
+		in, err := w.Source.Open(ctx)
+		if err != nil {
+			return f.tree.fault("write", w.Path, err)
+		}
+		defer in.Close()
+		file.Source = verify(ctx, w.Path, in, *w.Source)
+	}
+	uid, gid, err := f.owners(w.Owner, w.Group)
 	if err != nil {
 		return err
 	}
@@ -88,15 +96,15 @@ func (f *files) stillThere(ctx context.Context, w topology.FileWrite) error {
 }
 
 // owners resolves the wanted owner and group; -1 is no wish.
-func (f *files) owners(w topology.FileWrite) (uid, gid int, err error) {
+func (f *files) owners(owner, group string) (uid, gid int, err error) {
 	uid, gid = -1, -1
-	if w.Owner != "" {
-		if uid, err = f.accounts.user(w.Owner); err != nil {
+	if owner != "" {
+		if uid, err = f.accounts.user(owner); err != nil {
 			return
 		}
 	}
-	if w.Group != "" {
-		gid, err = f.accounts.group(w.Group)
+	if group != "" {
+		gid, err = f.accounts.group(group)
 	}
 	return
 }
@@ -143,7 +151,7 @@ func (f *files) SetAttributes(ctx context.Context, w topology.FileWrite) error {
 	if err := ctx.Err(); err != nil {
 		return topology.FaultOf(err)
 	}
-	uid, gid, err := f.owners(w)
+	uid, gid, err := f.owners(w.Owner, w.Group)
 	if err != nil {
 		return err
 	}
@@ -203,6 +211,11 @@ func setAttributes(fd int, st unix.Stat_t, w topology.FileWrite, uid, gid int) e
 
 // RemoveFile removes a regular file.
 func (f *files) RemoveFile(ctx context.Context, p string) error {
+	return f.remove(ctx, p, 0, func(n node) error { return f.mustBeRegular("remove", p, n) })
+}
+
+// remove removes what is at p, if allowed does.
+func (f *files) remove(ctx context.Context, p string, flags int, allowed func(node) error) error {
 	if err := checkTarget(p); err != nil {
 		return err
 	}
@@ -227,7 +240,7 @@ func (f *files) RemoveFile(ctx context.Context, p string) error {
 	n := node{fd: fd}
 	err = unix.Fstat(fd, &n.stat)
 	if err == nil {
-		err = f.mustBeRegular("remove", p, n)
+		err = allowed(n)
 	}
 	n.close()
 	if err != nil {
@@ -235,8 +248,8 @@ func (f *files) RemoveFile(ctx context.Context, p string) error {
 	}
 	f.changed(p)
 	defer f.changed(p)
-	if err := unix.Unlinkat(dir, path.Base(p), 0); err != nil && err != unix.ENOENT {
-		return f.tree.fault("remove", p, f.blame(err, p))
+	if err := unix.Unlinkat(dir, path.Base(p), flags); err != nil && err != unix.ENOENT {
+		return f.tree.fault("remove", p, f.blame(f.blame(err, p), path.Dir(p)))
 	}
 	if err := f.syncs.sync(dir); err != nil {
 		return f.tree.fault("remove", p, err)
