@@ -246,6 +246,9 @@ func (t *Table) Fetches(k score.Kind) bool { return t.byKind[k].prefetch != nil 
 func (t *Table) Prefetch(ctx context.Context, s score.Score) (st ScoreStatus) {
 	st = ScoreStatus{ID: s.ID, Kind: s.Spec.Kind()}
 	defer st.crashed()
+	if _, unread := s.Spec.(score.Opaque); unread {
+		return st // Play says so
+	}
 	if b, ok := t.byKind[st.Kind]; ok && b.prefetch != nil {
 		if err := b.prefetch(ctx, s.Spec); err != nil {
 			b.fault(&st, "cannot fetch what it needs", err)

@@ -266,6 +266,16 @@ func vary(rnd *rand.Rand, v reflect.Value) reflect.Value {
 			*x = []string{anything(rnd), anything(rnd)}
 		case **bool:
 			*x = new(rnd.IntN(2) == 0)
+		case *bool:
+			*x = rnd.IntN(2) == 0
+		case **score.Template:
+			*x = &score.Template{Text: strings.ReplaceAll(anything(rnd), "{", "") + "{{ .vars.a }}", Vars: map[string]string{"a": anything(rnd)}}
+		case **score.BlobRef:
+			*x = &score.BlobRef{SHA256: strings.Repeat("0a", 32), Size: rnd.Int64N(1 << 20)}
+		case *[]score.Normalization:
+			*x = []score.Normalization{score.NormalizeTrailingNewline, score.NormalizeCRLF}[rnd.IntN(2):]
+		case *[]score.HostEntry:
+			*x = []score.HostEntry{{Address: "2001:db8::1", Names: []string{"a", "b.example.org"}}}
 		default:
 			if words := strings.Split(tag, "enum="); len(words) > 1 {
 				to.SetString(strings.Trim(strings.Split(words[1+rnd.IntN(len(words)-1)], ",")[0], " "))

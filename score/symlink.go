@@ -49,7 +49,7 @@ func (s Symlink) Check(r *Report) {
 	to := s.Target
 	switch {
 	case to == "" && s.State != Absent:
-		at.Errorf("no target: say where the link leads to")
+		r.Errorf("no target: say where the link leads to")
 	case len(to) > 4095:
 		at.Errorf("target is %d bytes long, a device takes 4095", len(to))
 	case strings.ContainsRune(to, 0):

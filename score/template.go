@@ -19,7 +19,7 @@ type Template struct {
 	// Text with holes.
 	Text string `json:"text" jsonschema:"example=url = {{ .vars.url }}"`
 	// Vars are the variables that the text may use, with their values.
-	Vars map[string]string `json:"vars,omitempty" jsonschema:"example={\"url\": \"https://example.org\"}"`
+	Vars map[string]string `json:"vars,omitempty"`
 }
 
 // Bounds of a template. What a template makes of itself is bounded too: see Render.

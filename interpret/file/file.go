@@ -1,11 +1,14 @@
 // Package file interprets score.File.
+//
+// What a file is to hold is found out when it is looked at: an inline text is there, a
+// template is filled in with the facts and the secrets of the device, and a blob is known by
+// its digest. The content of a file that holds a secret is compared in memory; what is told of
+// it is a fingerprint that says nothing to who has not the key of the device, and never a digest.
 package file
 
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"strconv"
 	"unicode/utf8"
 
@@ -14,14 +17,27 @@ import (
 	"github.com/continuo-fleet/continuo/topology"
 )
 
-// Needs is what a topology must offer.
+// Needs is what a topology must offer. One that has secrets, facts and blobs can have the
+// files that use them.
 type Needs interface{ topology.HasFiles }
 
 // Kind binds the interpreter to t.
 func Kind[T Needs](t T) interpret.Binding {
-	f := t.Files()
-	return interpret.Of[score.File, Observed, topology.FileReader, topology.FileWriter](interpreter{}, f, f)
+	f, s := t.Files(), sourcesOf(t)
+	return interpret.Of[score.File, Observed, reader, writer](interpreter{}, reader{f, s}, writer{f, s})
 }
+
+// reader and writer are the two halves of a file system, beside what contents are made of.
+type (
+	reader struct {
+		topology.FileReader
+		sources
+	}
+	writer struct {
+		topology.FileWriter
+		sources
+	}
+)
 
 // Observed is the actual state of one file.
 type Observed struct {
@@ -29,9 +45,13 @@ type Observed struct {
 	Present bool `json:"present"`
 	// Type of what is there: absent, regular, directory, symlink, special.
 	Type string `json:"type"`
-	// SHA256 of the content.
+	// SHA256 of the content, byte for byte. Left out if it holds, or may hold, a secret.
 	SHA256 string `json:"sha256,omitempty"`
-	// Size in bytes.
+	// Normalized is the sha256 of the content without the differences that do not count.
+	Normalized string `json:"normalized,omitempty"`
+	// Fingerprint stands for the content of a file that holds a secret: the same for the same content on this device, and nothing else.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Size in bytes. Left out if the file holds a secret.
 	Size int64 `json:"size,omitzero"`
 	// Mode as octal text.
 	Mode string `json:"mode,omitempty"`
@@ -46,6 +66,9 @@ type Observed struct {
 
 	uid, gid string
 	mark     topology.Mark
+	wanted   bool   // a file is to be there
+	have     string // what is told of the content, and of the wanted one if it is another
+	want     string
 }
 
 // Exists reports whether anything is at the path.
@@ -54,88 +77,63 @@ func (o Observed) Exists() bool { return o.Type != string(topology.Absent) }
 // OwnedBy returns the mark of the file.
 func (o Observed) OwnedBy() topology.Mark { return o.mark }
 
-// Conditions: a file that is there is written; nobody has to load it.
+// Conditions: a file that is there, if it is to be, is written; nobody has to load it.
 func (o Observed) Conditions() interpret.Conditions {
-	return interpret.Conditions{Written: &o.Present}
+	return interpret.Conditions{Written: new(o.Present == o.wanted)}
 }
 
 type interpreter struct{}
 
 func (interpreter) FieldOf(c topology.Code) string {
-	if c == topology.CodeNoAccount {
+	switch c {
+	case topology.CodeNoAccount:
 		return "owner"
+	case topology.CodeSecret:
+		return "template"
+	case topology.CodeUnreachable:
+		return "blob"
 	}
 	return "path"
 }
 
-func (interpreter) Observe(ctx context.Context, r topology.FileReader, s score.File) (Observed, error) {
+func (interpreter) Observe(ctx context.Context, r reader, s score.File) (Observed, error) {
 	st, err := r.File(ctx, s.Path)
 	if err != nil {
 		return Observed{}, err
 	}
-	o := Observed{Type: string(st.Type), Target: st.Target, mark: st.Mark}
+	o := Observed{Type: string(st.Type), Target: st.Target, mark: st.Mark, wanted: s.State != score.Absent}
 	switch st.Type {
 	case topology.Absent:
+		if s.AttributesOnly && o.wanted {
+			return o, topology.Faultf(topology.CodeInvalid, "%s is not there, and the score manages only the rights of a file that is: install what brings it, or give a content", s.Path)
+		}
 	case topology.Regular:
-		o.Present, o.SHA256, o.Size, o.Links = true, st.SHA256, st.Size, st.Links
+		o.Present, o.Links = true, st.Links
 		o.Mode, o.Owner, o.Group = score.Mode(st.Mode).String(), st.Owner, st.Group
 		o.uid, o.gid = strconv.FormatUint(uint64(st.UID), 10), strconv.FormatUint(uint64(st.GID), 10)
+		if len(s.SecretNames()) == 0 {
+			o.SHA256, o.Size = st.SHA256, st.Size
+		}
 	case topology.Symlink:
 		return o, topology.Faultf(topology.CodeSymlink, "%s is a symbolic link to %s; links are not followed: name its target, or remove it", s.Path, st.Target)
 	default:
 		return o, topology.Faultf(topology.CodeNotRegular, "%s is a %s, not a regular file", s.Path, st.Type)
 	}
-	return o, nil
+	if !o.wanted || s.AttributesOnly || o.Present && s.Create == score.CreateOnce {
+		return o, nil // the content is not asked for
+	}
+	c, err := r.content(ctx, s)
+	if err != nil {
+		return o, err
+	}
+	return o, o.compare(ctx, r, s, st, c)
 }
 
-func (interpreter) Diff(s score.File, o Observed) []interpret.Change {
-	if !o.Present {
-		return []interpret.Change{{Field: "present", Have: "false", Want: "true", Effect: interpret.Create}}
+// Text is the content of a file that is one, up to 64 KiB, and holds no secret.
+func (interpreter) Text(ctx context.Context, r reader, s score.File) (string, bool, bool) {
+	if len(s.SecretNames()) > 0 || s.Blob != nil || s.AttributesOnly {
+		return "", false, false
 	}
-	var out []interpret.Change
-	differ := func(field, have, want string) {
-		// of a file that is there, rights and owner are lost as well as content
-		out = append(out, interpret.Change{Field: field, Have: have, Want: want, Effect: interpret.Mutate, Replaces: true})
-	}
-	if want := digest(s.Content); want != o.SHA256 {
-		differ("content", o.SHA256, want)
-		if o.Links > 1 { // said for people: the other names keep the old content
-			differ("links", strconv.FormatUint(o.Links, 10), "1")
-		}
-	}
-	if want := s.Mode.String(); want != o.Mode {
-		differ("mode", o.Mode, want)
-	}
-	if s.Owner != "" && s.Owner != o.Owner && s.Owner != o.uid {
-		differ("owner", o.Owner, s.Owner)
-	}
-	if s.Group != "" && s.Group != o.Group && s.Group != o.gid {
-		differ("group", o.Group, s.Group)
-	}
-	return out
-}
-
-func (interpreter) Apply(ctx context.Context, w topology.FileWriter, s score.File, t interpret.Task) error {
-	fw := topology.FileWrite{Path: s.Path, Content: []byte(s.Content), Mode: uint32(s.Mode), Owner: s.Owner, Group: s.Group, Mark: t.Mark}
-	for _, c := range t.Changes {
-		switch c.Field {
-		case "present":
-			fw.Replaces = string(topology.Absent)
-			return w.WriteFile(ctx, fw)
-		case "content":
-			fw.Replaces = c.Have // what is there now may be worth a backup, and was not asked about
-			return w.WriteFile(ctx, fw)
-		}
-	}
-	return w.SetAttributes(ctx, fw)
-}
-
-func (interpreter) Remove(ctx context.Context, w topology.FileWriter, last score.File) error {
-	return w.RemoveFile(ctx, last.Path)
-}
-
-// Text is the content of a file that is one, up to 64 KiB.
-func (interpreter) Text(ctx context.Context, r topology.FileReader, s score.File) (string, bool, bool) {
 	st, err := r.File(ctx, s.Path)
 	if err != nil || st.Type != topology.Regular {
 		return "", false, false
@@ -145,9 +143,4 @@ func (interpreter) Text(ctx context.Context, r topology.FileReader, s score.File
 		return "", false, false
 	}
 	return string(b), st.Mode&0o004 != 0, true
-}
-
-func digest(s string) string {
-	h := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(h[:])
 }

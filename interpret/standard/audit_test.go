@@ -31,6 +31,10 @@ func prepare(r rig, s score.Spec) {
 		}
 	}
 	r.SetSecret("tls", "value") // what specs are changed to may name it
+	if d, ok := s.(score.Directory); ok && d.Owner != "" {
+		r.AddUser(d.Owner, 0)
+		r.AddGroup(d.Group, 0)
+	}
 }
 
 // TestEveryKind walks the registry: what is true of one kind is true of all (H23, H08, H54, cases 141).

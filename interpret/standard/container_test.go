@@ -132,7 +132,9 @@ func TestContainerDifferences(t *testing.T) {
 			"command: sha256:9dbcf9cdabfa… → of the image", "env.A: set → not set", "env.TZ: set → not set",
 			"ports: 127.0.0.1:6001:80, 8080:80 → none", "volumes: /srv/web:/data:ro, cache:/var/cache → none",
 		}},
-		{"an empty value is one", func(c *score.Container) { c.Env = map[string]score.Value{"TZ": score.Text("UTC"), "A": score.Text("1"), "B": {}} }, []string{"env.B: not set → set"}},
+		{"an empty value is one", func(c *score.Container) {
+			c.Env = map[string]score.Value{"TZ": score.Text("UTC"), "A": score.Text("1"), "B": {}}
+		}, []string{"env.B: not set → set"}},
 		{"very much", func(c *score.Container) {
 			c.Env, c.Ports = many, nil
 			for i := range uint16(200) {

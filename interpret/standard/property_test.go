@@ -15,10 +15,32 @@ import (
 // wishes makes random, valid specs of each kind.
 var wishes = map[score.Kind]func(*rand.Rand) score.Spec{
 	score.KindFile: func(r *rand.Rand) score.Spec {
-		return score.File{
+		f := score.File{
 			Path: fmt.Sprintf("/srv/%d", r.IntN(5)), Content: pick(r, "", "\n", "a", "a\n", "a\r\n", "\u00e9\U0001F680"),
 			Mode: score.Mode(r.IntN(0o10000)), Owner: pick(r, "", "root", "pi", "1000", "54321"), Group: pick(r, "", "root", "pi", "0"),
+			State: pick(r, "", "", score.Present, score.Absent), Create: pick(r, "", score.CreateAlways, score.CreateOnce),
+			Normalize: pick(r, nil, []score.Normalization{score.NormalizeCRLF}, []score.Normalization{score.NormalizeTrailingNewline, score.NormalizeCRLF}),
 		}
+		if f.Content == "a" {
+			f.Content, f.Template = "", &score.Template{Text: "{{ .vars.a }} of {{ .facts.arch }}\n", Vars: map[string]string{"a": pick(r, "", "1", "$x %n")}}
+		}
+		return f
+	},
+	score.KindDirectory: func(r *rand.Rand) score.Spec {
+		return score.Directory{
+			Path: fmt.Sprintf("/srv/%d", r.IntN(5)), Mode: score.Mode(r.IntN(0o10000)), Owner: pick(r, "", "root", "pi", "1000", "54321"), Group: pick(r, "", "root", "pi", "0"),
+			State: pick(r, "", "", score.Present, score.Absent), Exclusive: r.IntN(2) == 0,
+		}
+	},
+	score.KindSymlink: func(r *rand.Rand) score.Spec {
+		return score.Symlink{Path: fmt.Sprintf("/srv/%d", r.IntN(5)), Target: pick(r, "a", "/srv/9", "../caf\u00e9 \U0001F680"), State: pick(r, "", "", score.Present, score.Absent)}
+	},
+	score.KindHosts: func(r *rand.Rand) score.Spec {
+		h := score.Hosts{Entries: []score.HostEntry{{Address: "192.0.2.1", Names: []string{"a"}}}}
+		for range r.IntN(3) {
+			h.Entries = append(h.Entries, score.HostEntry{Address: pick(r, "192.0.2.2", "2001:db8::2"), Names: pick(r, []string{"b"}, []string{"c", "d.example.org"})})
+		}
+		return h
 	},
 	score.KindService: func(r *rand.Rand) score.Spec {
 		s := score.Service{Unit: fmt.Sprintf("u%d.service", r.IntN(3)), State: pick(r, "", score.Running, score.Stopped)}

@@ -6,15 +6,21 @@ import (
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/interpret/connection"
 	"github.com/continuo-fleet/continuo/interpret/container"
+	"github.com/continuo-fleet/continuo/interpret/directory"
 	"github.com/continuo-fleet/continuo/interpret/file"
 	"github.com/continuo-fleet/continuo/interpret/firewall"
 	"github.com/continuo-fleet/continuo/interpret/hostname"
+	"github.com/continuo-fleet/continuo/interpret/hosts"
 	"github.com/continuo-fleet/continuo/interpret/service"
+	"github.com/continuo-fleet/continuo/interpret/symlink"
 )
 
 // Needs is what a topology must offer for every built-in kind.
 type Needs interface {
 	file.Needs
+	directory.Needs
+	symlink.Needs
+	hosts.Needs
 	service.Needs
 	container.Needs
 	hostname.Needs
@@ -25,6 +31,10 @@ type Needs interface {
 // Bind ties every built-in kind to t. A topology that lacks something takes
 // interpret.Bind, and names the kinds that it can have.
 func Bind[T Needs](t T) *interpret.Table {
-	return interpret.Bind(t, file.Kind, service.Kind, container.Kind, hostname.Kind, firewall.Kind,
-		connection.Ethernet[T], connection.Wifi[T])
+	return interpret.Bind(t,
+		file.Kind, directory.Kind, symlink.Kind, hosts.Kind,
+		service.Kind,
+		container.Kind,
+		hostname.Kind, firewall.Kind, connection.Ethernet[T], connection.Wifi[T],
+	)
 }

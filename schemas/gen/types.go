@@ -131,6 +131,8 @@ func amend(name string, s *jsonschema.Schema) {
 		property("verb", func(p *jsonschema.Schema) {
 			p.Enum = slices.DeleteFunc(slices.Clone(p.Enum), func(w any) bool { return w == string(interpret.VerbPass) })
 		})
+	case "Template":
+		property("vars", func(p *jsonschema.Schema) { p.Examples = []any{map[string]string{"url": "https://example.org"}} })
 	case "Engine":
 		property("group", func(p *jsonschema.Schema) { p.Pattern = score.NamePattern })
 	case "ManifestSpec":
