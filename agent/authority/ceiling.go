@@ -20,8 +20,8 @@ type Ceiling struct {
 	Policy *score.Policy `json:"policy,omitempty"`
 	// Kinds are the kinds of scores that are played.
 	Kinds []score.Kind `json:"kinds,omitzero"`
-	// Paths are directories, or single files, that files may be written to and volumes may show. What a service or a
-	// container needs for itself, such as its unit file, is not meant.
+	// Paths are directories, or single files, that files may be written to, and that containers may see, device nodes
+	// included. What a service or a container needs for itself, such as its unit file, is not meant.
 	Paths []string `json:"paths,omitzero"`
 	// Images are registries, or repositories below one, that images may come from: registry.example.org/team.
 	Images []string `json:"images,omitzero"`
@@ -55,7 +55,8 @@ func (c Ceiling) Refuses(s score.Score) (code interpret.Code, message string, re
 	if kind := s.Spec.Kind(); c.Kinds != nil && !slices.Contains(c.Kinds, kind) {
 		return CodeKind, fmt.Sprintf("this device plays no %s: its ceiling does not list the kind", kind), true
 	}
-	for _, p := range paths(s.Spec) {
+	touched := score.TouchedBy(s.Spec)
+	for _, p := range touched.Paths {
 		if !within(c.Paths, p) {
 			return CodePath, fmt.Sprintf("this device does not let %s be touched: its ceiling lists no path that it is below", p), true
 		}
@@ -78,8 +79,10 @@ func (c Ceiling) Refuses(s score.Score) (code interpret.Code, message string, re
 			}
 		}
 	}
-	if ct, ok := s.Spec.(score.Container); ok && c.Images != nil && !c.image(ct.Image) {
-		return CodeImage, fmt.Sprintf("this device takes no image from %s: its ceiling lists no such registry or repository", repository(ct.Image)), true
+	for _, image := range touched.Images {
+		if c.Images != nil && !c.image(image) {
+			return CodeImage, fmt.Sprintf("this device takes no image from %s: its ceiling lists no such registry or repository", repository(image)), true
+		}
 	}
 	return "", "", false
 }
@@ -104,27 +107,6 @@ func (c Ceiling) RefusesAdoption(s score.Score) (code interpret.Code, message st
 		}
 	}
 	return "", "", false
-}
-
-// paths are those that the author of a spec chose. A kind that is not known here is
-// taken to have chosen every file that it claims.
-func paths(s score.Spec) (out []string) {
-	switch s := s.(type) {
-	case score.Container:
-		for _, v := range s.Volumes {
-			if strings.HasPrefix(v.Source, "/") {
-				out = append(out, v.Source)
-			}
-		}
-	case score.Service: // its unit file lies where its name says
-	default:
-		for _, r := range s.Claims() {
-			if p, ok := strings.CutPrefix(string(r), "file:"); ok {
-				out = append(out, p)
-			}
-		}
-	}
-	return out
 }
 
 // within reports whether p is one of roots or below it. No list is no limit.

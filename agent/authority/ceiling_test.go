@@ -1,6 +1,7 @@
 package authority
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -135,14 +136,53 @@ func TestCeilingRefusesOperations(t *testing.T) { // G31
 // A kind that is new has to be looked at: what of it is a path, an image, a unit? Paths
 // and units that it claims are judged without it; what it names besides is not.
 func TestEveryKindIsKnownToTheCeiling(t *testing.T) {
-	known := []score.Kind{score.KindContainer, score.KindFile, "hostname", score.KindService}
 	for _, k := range score.Kinds() {
-		if !slices.Contains(known, k.Kind) {
-			t.Errorf("does a %s name paths, images or units that it does not claim? see Ceiling.Refuses", k.Kind)
+		if _, says := k.Sample.(score.Toucher); !says && shows(k.Type) {
+			t.Errorf("a %s shows something of the device to a container, or has an image, and does not say so: see score.Toucher", k.Kind)
 		}
 		all := Ceiling{Kinds: []score.Kind{}, Paths: []string{}, Images: []string{}, Units: []string{}, Adopt: []string{}}
 		if _, _, refused := all.Refuses(score.Score{Spec: k.Sample}); !refused {
 			t.Errorf("a device that allows nothing plays a %s", k.Kind)
+		}
+	}
+}
+
+// shows reports whether specs of a type hold what a ceiling is asked about.
+func shows(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Slice, reflect.Pointer, reflect.Map:
+		return shows(t.Elem())
+	case reflect.Struct:
+		if t == reflect.TypeFor[score.Volume]() || t == reflect.TypeFor[score.Device]() {
+			return true
+		}
+		for f := range t.Fields() {
+			if f.Name == "Image" || shows(f.Type) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// What a container sees, and is made from, counts wherever in its spec it is said.
+func TestCeilingOfContainers(t *testing.T) {
+	whole := score.Container{Name: "c", Image: "docker.io/library/a:1", Volumes: []score.Volume{{Source: "/srv/a", Target: "/a"}, {Source: "named", Target: "/n"}},
+		Devices: []score.Device{{Host: "/dev/ttyUSB0", Container: "/dev/ttyUSB0"}},
+		Init:    []score.InitContainer{{Name: "i", Image: "quay.io/b:1", Volumes: []score.Volume{{Source: "/srv/b", Target: "/b"}}}}}
+	tests := []struct {
+		name    string
+		ceiling Ceiling
+		code    interpret.Code
+	}{
+		{"all", Ceiling{Paths: []string{"/srv", "/dev/ttyUSB0"}, Images: []string{"docker.io", "quay.io/b"}}, ""},
+		{"no device", Ceiling{Paths: []string{"/srv"}}, CodePath},
+		{"not the volume of the init container", Ceiling{Paths: []string{"/srv/a", "/dev"}}, CodePath},
+		{"not the image of the init container", Ceiling{Images: []string{"docker.io"}}, CodeImage},
+	}
+	for _, tt := range tests {
+		if code, _, _ := tt.ceiling.Refuses(score.Score{Spec: whole}); code != tt.code {
+			t.Errorf("%s: got %q, want %q", tt.name, code, tt.code)
 		}
 	}
 }
