@@ -188,7 +188,9 @@ func (l *looked) state(u unitState) topology.ContainerState {
 	// What is run at the next start counts as much as what runs: a definition that is
 	// gone, or that somebody edited, does not answer for its spec.
 	if made := &l.definition.config; ours && l.definition.intact && (l.found == nil || st.SpecDigest == made.SpecDigest) {
-		st.SpecDigest, st.Made = made.SpecDigest, made
+		if st.SpecDigest, st.Made = made.SpecDigest, made; l.found != nil {
+			st.Departs = l.found.departs(made)
+		}
 	} else {
 		st.SpecDigest = ""
 	}

@@ -164,10 +164,16 @@ type inspected struct {
 	Name   string
 	Image  string // its id
 	Config struct {
-		Image  string // as it was asked for
-		Labels map[string]string
+		Image      string // as it was asked for
+		Labels     map[string]string
+		Env        []string
+		Cmd        []string
+		Entrypoint wordsOrText
+		User       string
+		WorkingDir string
 	}
-	State struct {
+	HostConfig struct{ ReadonlyRootfs bool }
+	State      struct {
 		Status                string
 		Running, Paused       bool
 		ExitCode              int

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -26,7 +27,31 @@ func goldenConfigs() map[string]topology.ContainerConfig {
 			Env: []string{"A=1", "B=two words", `C=$x %n "q" \ end`}, Ports: []string{"127.0.0.1:6001:80", "5000-5003:5000-5003/udp", "[::1]:8080:80"},
 			Volumes: []string{"/srv/web data:/data:ro", "cache:/var/cache"}, Restart: "on-failure", SpecDigest: "sha256:0022", Mark: "kiosk/broker/web",
 		},
+		"all":   allOfIt("web", "localhost/web:1"),
 		"never": {Name: "job", Image: "localhost/job:1", Command: nasty, Restart: "never", SpecDigest: "sha256:0033", Mark: "kiosk/job"},
+	}
+}
+
+// allOfIt is a config with every field set.
+func allOfIt(name, image string) topology.ContainerConfig {
+	db := topology.ContainerSecret{Name: "db-password", Fingerprint: "f1"}
+	variable, file := db, topology.ContainerSecret{Name: "tls.key", Fingerprint: "f2", Target: "/run/secrets/tls 100%", Mode: 0o440, UID: 7, GID: 8}
+	variable.Env = "DB_PASSWORD"
+	return topology.ContainerConfig{
+		Name: name, Image: image, Stopped: true, Entrypoint: []string{"/bin/sh", "-c", "a b", `q"$x %n\\ ;` + "\x7f\n", ""}, Command: []string{"x"},
+		User: "1000:1000", WorkingDir: "/srv/a b%", Hostname: "web-1", Env: []string{"A=1"}, Secrets: []topology.ContainerSecret{variable, file},
+		Volumes: []string{"/srv:/srv"}, Tmpfs: []topology.ContainerTmpfs{{Target: "/cache"}, {Target: "/tmp/x", Size: 1 << 20}},
+		Devices: []string{"/dev/null:/dev/xnull:rw", "/dev/zero"}, CapAdd: []string{"NET_ADMIN"}, CapDrop: []string{"ALL"}, ReadOnly: true, Network: "host",
+		Memory: 64 << 20, CPU: 150, PIDs: 100, LogDriver: "k8s-file", LogSize: 10 << 20, Labels: []string{"org.example/a=b c", "z="},
+		HealthCheck: &topology.ContainerHealthCheck{Command: []string{"/bin/test", "-e", "/tmp/a $b"}, Interval: 10 * time.Second, Timeout: time.Second, StartPeriod: 5 * time.Second, Retries: 2},
+		StopSignal:  "INT", StopTimeout: 90 * time.Second, ReloadSignal: "USR1", Restart: "on-failure", SpecDigest: "0044", Mark: "m/s",
+		Init: []topology.InitContainer{
+			{Name: name + "-init-one", Image: image, Timeout: 5 * time.Minute},
+			{
+				Name: name + "-init-two", Image: "localhost/tools:1", Entrypoint: []string{"/e", "--x=y z"}, Command: append([]string{"--first"}, nasty...), User: "0",
+				Env: []string{"B=$c %d \"e\""}, Secrets: []topology.ContainerSecret{variable}, Volumes: []string{"/srv:/srv"}, Timeout: time.Second,
+			},
+		},
 	}
 }
 
@@ -69,7 +94,7 @@ func TestQuadletText(t *testing.T) {
 
 // What an older agent has written is read as what it was made from, so that it is left alone (X35).
 func TestOlderDefinitions(t *testing.T) {
-	for file, config := range map[string]string{"full-before-stop.container": "full"} {
+	for file, config := range map[string]string{"full-before-stop.container": "full", "full-before-limits.container": "full"} {
 		text, err := os.ReadFile("testdata/" + file)
 		if err != nil {
 			t.Fatal(err)

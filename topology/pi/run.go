@@ -3,7 +3,6 @@ package pi
 import (
 	"context"
 	"errors"
-	"net/url"
 
 	sdbus "github.com/coreos/go-systemd/v22/dbus"
 
@@ -35,15 +34,41 @@ func (c *containers) run(ctx context.Context, cfg topology.ContainerConfig) erro
 	if err := c.mistaken(ctx, cfg.Name); err != nil {
 		return err
 	}
-	if digest, err := c.podman.digest(ctx, cfg.Image, cfg.Image); err != nil {
+	if err := c.able(ctx, cfg); err != nil {
 		return err
-	} else if digest == "" {
-		return topology.Faultf(topology.CodeImage, "the image %s is not here; it is fetched before the container is touched", cfg.Image)
 	}
 	if err := dryRun(ctx, cfg.Name, text); err != nil {
 		return err
 	}
+	if err := c.giveSecrets(ctx, cfg); err != nil {
+		return err
+	}
 	defer c.forgetLook(cfg.Name)
+	if cfg.Stopped {
+		err = c.halt(ctx, cfg, text)
+	} else {
+		err = c.start(ctx, cfg, text)
+	}
+	if err != nil {
+		return err
+	}
+	return c.dropSecrets(ctx, cfg.Name, cfg)
+}
+
+// halt puts the definition of a container that does not run in place, and stops what runs.
+func (c *containers) halt(ctx context.Context, cfg topology.ContainerConfig, text []byte) error {
+	if err := c.define(ctx, cfg, text); err != nil {
+		return err
+	}
+	unit := unitOf(cfg.Name)
+	if err := c.services.Stop(ctx, unit); err != nil {
+		return err
+	}
+	return c.reset(ctx, unit)
+}
+
+// start puts the definition of a container in place, and starts it.
+func (c *containers) start(ctx context.Context, cfg topology.ContainerConfig, text []byte) error {
 	unit := unitOf(cfg.Name)
 	waited, err := c.yield(ctx, "start", unit)
 	if err != nil {
@@ -68,6 +93,9 @@ func (c *containers) run(ctx context.Context, cfg topology.ContainerConfig) erro
 	}
 	err = c.launch(ctx, "start", unit, restart, true, "")
 	if f, ok := errors.AsType[*topology.Fault](err); ok && f.Code == topology.CodeJobFailed {
+		if step := c.stepFailed(ctx, unit, cfg); step != nil {
+			return step
+		}
 		return c.recover(ctx, cfg, err)
 	}
 	return err
@@ -77,16 +105,23 @@ func (c *containers) run(ctx context.Context, cfg topology.ContainerConfig) erro
 // container, as far as a status can tell.
 func byPodman(status int) bool { return status >= 125 && status <= 127 }
 
+func changedBelow(p string) error {
+	return topology.Faultf(topology.CodeChanged, "%s was changed by somebody else just now, and was left so", p)
+}
+
 // define puts the definition in place and has systemd load it. If systemd gets no unit
 // from it, the old definition is back when define returns.
 func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, text []byte) error {
 	p := definitionFile(cfg.Name)
-	write := func(text []byte, mark topology.Mark) error {
-		return c.files.WriteFile(ctx, topology.FileWrite{Path: p, Content: text, Mode: 0o644, Owner: "0", Group: "0", Mark: mark})
+	write := func(text []byte, mark topology.Mark, replaces string) error {
+		return c.files.WriteFile(ctx, topology.FileWrite{Path: p, Content: text, Mode: 0o644, Owner: "0", Group: "0", Mark: mark, Replaces: replaces})
 	}
 	now, err := c.files.File(ctx, p)
 	if err != nil {
 		return err
+	}
+	if cfg.Replaces != "" && now.Is() != cfg.Replaces && now.SHA256 != textDigest(text) {
+		return changedBelow(p)
 	}
 	var old []byte
 	if now.Type == topology.Regular {
@@ -95,7 +130,7 @@ func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, t
 		}
 	}
 	if now.SHA256 != textDigest(text) {
-		if err := write(text, cfg.Mark); err != nil {
+		if err := write(text, cfg.Mark, now.Is()); err != nil {
 			return err
 		}
 	}
@@ -107,7 +142,7 @@ func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, t
 		return nil
 	}
 	if now.Type == topology.Regular {
-		err = write(old, now.Mark)
+		err = write(old, now.Mark, "")
 	} else {
 		err = c.files.RemoveFile(ctx, p)
 	}
@@ -165,59 +200,6 @@ func (c *containers) mistaken(ctx context.Context, name string) error {
 	return err
 }
 
-// recover finds out why podman did not start a container, cures what can be cured
-// without asking anybody, and tries once more.
-func (c *containers) recover(ctx context.Context, cfg topology.ContainerConfig, failure error) error {
-	unit := unitOf(cfg.Name)
-	left, err := c.podman.inspect(ctx, cfg.Name)
-	if err != nil {
-		return errors.Join(failure, err)
-	}
-	if left != nil {
-		// One that hangs between two states: stop, start and kill are all refused.
-		if left.Config.Labels[ownerLabel] == "" {
-			return failure
-		}
-		if err := c.podman.removeContainer(ctx, left.ID); err != nil {
-			return topology.Faultf(topology.FaultOf(err).Code, "%v; the old container is stuck (%s): %v", failure, left.State.Status, err)
-		}
-	} else {
-		why := c.podman.try(ctx, cfg.Image)
-		if why == nil || topology.FaultOf(why).Code != topology.CodeImageStore {
-			return failure
-		}
-		if err := c.podman.renew(ctx, cfg.Image); err != nil {
-			return err
-		}
-	}
-	err = c.launch(ctx, "start", unit, restart, true, "")
-	if err != nil && left == nil {
-		if why := c.podman.try(ctx, cfg.Image); why != nil {
-			return topology.Faultf(topology.CodeImageStore, "the image store is damaged; %s was removed and fetched again, and still: %v; podman system check --repair may help", cfg.Image, why)
-		}
-	}
-	return err
-}
-
-// try makes a container of an image, looks into it, which mounts its layers, and removes
-// it again. It returns what podman has against it.
-func (p *podman) try(ctx context.Context, image string) error {
-	var made struct {
-		ID string `json:"Id"`
-	}
-	err := p.call(ctx, p.limit, request{method: "POST", path: "/containers/create", body: map[string]any{"Image": image, "Cmd": []string{"/"}}}, into(&made))
-	if err == nil {
-		err = p.call(ctx, p.limit, request{method: "HEAD", path: "/containers/" + made.ID + "/archive", query: url.Values{"path": {"/"}}}, nil)
-		if rerr := p.removeContainer(ctx, made.ID); err == nil {
-			err = rerr
-		}
-	}
-	if err != nil {
-		return podmanFault("use image "+image, err)
-	}
-	return nil
-}
-
 // Restart starts a container again, as it is defined.
 func (c *containers) Restart(ctx context.Context, name string) error {
 	if err := checkContainer(name); err != nil {
@@ -265,7 +247,7 @@ func (c *containers) RemoveContainer(ctx context.Context, name string) error {
 	}
 	defer c.forgetLook(name)
 	unit := unitOf(name)
-	u, err := c.observe(ctx, unit)
+	u, err := c.unit(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -274,7 +256,13 @@ func (c *containers) RemoveContainer(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if err := c.files.RemoveFile(ctx, definitionFile(name)); err != nil {
+	p := definitionFile(name)
+	if now, err := c.files.File(ctx, p); err != nil {
+		return err
+	} else if now.Type != topology.Absent && now.Is() != u.Definition.Is() {
+		return changedBelow(p)
+	}
+	if err := c.files.RemoveFile(ctx, p); err != nil {
 		return err
 	}
 	if err := c.reload.settle(ctx); err != nil {
@@ -284,8 +272,11 @@ func (c *containers) RemoveContainer(ctx context.Context, name string) error {
 		return err
 	}
 	left, err := c.podman.inspect(ctx, name)
-	if err != nil || left == nil {
+	if err == nil && left != nil {
+		err = c.podman.removeContainer(ctx, left.ID)
+	}
+	if err != nil {
 		return err
 	}
-	return c.podman.removeContainer(ctx, left.ID)
+	return c.dropSecrets(ctx, name, topology.ContainerConfig{})
 }
