@@ -216,7 +216,7 @@ func (c Container) checkState(r *Report) {
 
 func (c Container) checkNetwork(r *Report) {
 	own := c.Network != "host" && c.Network != "none"
-	if c.Network != "" && !containerRE.MatchString(c.Network) {
+	if c.Network != "" && !containerRE.MatchString(c.Network) || slices.Contains([]string{"private", "pasta", "slirp4netns", "default"}, c.Network) || strings.HasSuffix(c.Network, ".network") {
 		r.At("network").Errorf("network %q must be bridge, host, none, or the name of a network of containers", c.Network)
 	}
 	if !own && len(c.Ports) > 0 {

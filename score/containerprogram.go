@@ -126,6 +126,9 @@ func (h HealthCheck) check(r *Report) {
 		}
 		return
 	}
+	if slices.ContainsFunc([]string{"CMD", "CMD-SHELL", "NONE"}, func(w string) bool { return strings.EqualFold(w, h.Command[0]) }) {
+		r.At("command").Errorf("the runtime takes %q for a word of its own: give the path of the program", h.Command[0])
+	}
 	if len(h.Command) == 1 && strings.ContainsAny(h.Command[0], " \t") {
 		r.At("command").Errorf("a command of one word cannot have a space in it: the runtime would take it apart")
 	}

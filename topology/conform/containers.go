@@ -19,6 +19,12 @@ type ContainerBench struct {
 	// Runs and Ends are configs with image and command: the one runs on until it is told to
 	// end, the other ends at once with status 3. Their images are here.
 	Runs, Ends topology.ContainerConfig
+	// Hears runs on, too, and notes each reload signal, which is HUP.
+	Hears topology.ContainerConfig
+	// Fields is Runs with as many fields set as the device can hold.
+	Fields topology.ContainerConfig
+	// Succeeds, Fails and Hangs are init containers: the second ends with status 4.
+	Succeeds, Fails, Hangs topology.InitContainer
 	// Elsewhere is an image that is not here and can be fetched.
 	Elsewhere string
 	// Nowhere is an image that cannot be had.
@@ -40,6 +46,12 @@ type ContainerHands interface {
 	// Environ and Arguments are what the main process of a container was given.
 	Environ(name string) ([]string, error)
 	Arguments(name string) ([]string, error)
+	// Secret is what a container sees of a secret: as a variable, or in a file if the place starts with a slash.
+	Secret(name, place string) (string, error)
+	// Reloads counts the reload signals that a container noted.
+	Reloads(name string) (int, error)
+	// Edit writes another definition of a container.
+	Edit(name string) error
 }
 
 // config returns a config with a name of the suite, which is gone when the test is over.
@@ -83,7 +95,7 @@ func (b ContainerBench) until(t *testing.T, name, what string, good func(topolog
 
 // Containers is the suite of a container runtime.
 func Containers(t *testing.T, bench func(*testing.T) ContainerBench) {
-	suite(t, bench, slices.Concat(containerTests, containerFaults))
+	suite(t, bench, slices.Concat(containerTests, containerFieldTests, containerFaults))
 }
 
 var containerTests = []test[ContainerBench]{

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/continuo-fleet/continuo/topology"
 	"github.com/continuo-fleet/continuo/topology/conform"
@@ -69,13 +70,35 @@ func serviceBench(d *memory.Device) conform.ServiceBench {
 func containerBench(d *memory.Device) conform.ContainerBench {
 	d.LoadImage("example.org/runs:1", memory.Image{})
 	d.LoadImage("example.org/ends:1", memory.Image{Program: memory.Program{Exits: true, Status: 3}})
+	d.LoadImage("example.org/fails:1", memory.Image{Init: memory.Step{Status: 4}})
+	d.LoadImage("example.org/hangs:1", memory.Image{Init: memory.Step{Hangs: true}})
 	d.Unpublish("example.org/nowhere:1")
 	return conform.ContainerBench{
 		Containers: d.Containers(), Prefix: "conform-", Hands: hands{d},
 		Runs:      topology.ContainerConfig{Image: "example.org/runs:1", Command: []string{"sleep", "86400"}},
 		Ends:      topology.ContainerConfig{Image: "example.org/ends:1"},
+		Hears:     topology.ContainerConfig{Image: "example.org/runs:1"},
+		Fields:    everyField(),
+		Succeeds:  topology.InitContainer{Image: "example.org/runs:1", Timeout: time.Minute},
+		Fails:     topology.InitContainer{Image: "example.org/fails:1", Timeout: time.Minute},
+		Hangs:     topology.InitContainer{Image: "example.org/hangs:1", Timeout: time.Minute},
 		Elsewhere: "example.org/elsewhere:1", Nowhere: "example.org/nowhere:1",
 	}
+}
+
+// everyField has a value in every field, whatever it is: the device in memory takes all.
+func everyField() (c topology.ContainerConfig) {
+	c = topology.ContainerConfig{
+		Entrypoint: []string{"/e"}, Command: []string{"x"}, User: "1:1", WorkingDir: "/srv", Hostname: "web", Env: []string{"A=1"},
+		Secrets: []topology.ContainerSecret{{Name: "s", Fingerprint: "f", Env: "S", Value: topology.SecretValue("v")}},
+		Volumes: []string{"/srv:/srv"}, Tmpfs: []topology.ContainerTmpfs{{Target: "/t", Size: 1}}, Devices: []string{"/dev/null"},
+		CapAdd: []string{"KILL"}, CapDrop: []string{"ALL"}, ReadOnly: true, Network: "none", Ports: []string{"1:1"},
+		Memory: 1 << 20, CPU: 50, PIDs: 9, HealthCheck: &topology.ContainerHealthCheck{Command: []string{"x"}, Interval: 1, Timeout: 1, StartPeriod: 1, Retries: 1},
+		LogDriver: "k8s-file", LogSize: 1, Labels: []string{"a=b"}, StopSignal: "INT", StopTimeout: 1,
+		Init: []topology.InitContainer{{Name: "i", Image: "example.org/runs:1", Timeout: 1}}, Restart: "always", ReloadSignal: "HUP",
+	}
+	c.Image = "example.org/runs:1"
+	return c
 }
 
 // hands are all hands on a device in memory.
@@ -104,21 +127,34 @@ func (h hands) List(dir string) (names []string, err error) {
 	return names, nil
 }
 
-func (h hands) Identity(p string) (string, error)       { return h.d.Identity(p), nil }
-func (h hands) Symlink(target, p string) error          { h.d.Symlink(target, p); return nil }
-func (h hands) Directory(p string) error                { h.d.Mkdir(p); return nil }
-func (h hands) Pipe(p string) error                     { h.d.Special(p); return nil }
-func (h hands) Link(p, another string) error            { h.d.Link(p, another); return nil }
-func (h hands) Immutable(p string, on bool) error       { h.d.SetImmutable(p, on); return nil }
-func (h hands) MountPoint(p string, on bool) error      { h.d.SetMountPoint(p, on); return nil }
-func (h hands) SetACL(p string) error                   { h.d.SetAttr(p, "acl", "u:pi:r"); return nil }
-func (h hands) ACL(p string) (string, error)            { return h.d.Attr(p, "acl"), nil }
-func (h hands) Run(p string) (func(), error)            { h.d.Put(p, "old"); return func() {}, nil }
-func (h hands) Install(unit, text string) error         { h.d.Install(unit, text); return nil }
-func (h hands) Mask(unit string) error                  { h.d.Mask(unit); return nil }
-func (h hands) Unmask(unit string) error                { h.d.Unmask(unit); return nil }
-func (h hands) EnableRuntime(unit string) error         { h.d.Enable(unit, true); return nil }
-func (h hands) RemoveByHand(name string) error          { h.d.RemoveByHand(name); return nil }
+func (h hands) Identity(p string) (string, error)  { return h.d.Identity(p), nil }
+func (h hands) Symlink(target, p string) error     { h.d.Symlink(target, p); return nil }
+func (h hands) Directory(p string) error           { h.d.Mkdir(p); return nil }
+func (h hands) Pipe(p string) error                { h.d.Special(p); return nil }
+func (h hands) Link(p, another string) error       { h.d.Link(p, another); return nil }
+func (h hands) Immutable(p string, on bool) error  { h.d.SetImmutable(p, on); return nil }
+func (h hands) MountPoint(p string, on bool) error { h.d.SetMountPoint(p, on); return nil }
+func (h hands) SetACL(p string) error              { h.d.SetAttr(p, "acl", "u:pi:r"); return nil }
+func (h hands) ACL(p string) (string, error)       { return h.d.Attr(p, "acl"), nil }
+func (h hands) Run(p string) (func(), error)       { h.d.Put(p, "old"); return func() {}, nil }
+func (h hands) Install(unit, text string) error    { h.d.Install(unit, text); return nil }
+func (h hands) Mask(unit string) error             { h.d.Mask(unit); return nil }
+func (h hands) Unmask(unit string) error           { h.d.Unmask(unit); return nil }
+func (h hands) EnableRuntime(unit string) error    { h.d.Enable(unit, true); return nil }
+func (h hands) RemoveByHand(name string) error     { h.d.RemoveByHand(name); return nil }
+func (h hands) Edit(name string) error {
+	h.d.Put("/etc/containers/systemd/"+name+".container", "[Container]\nImage=other\n")
+	return nil
+}
+
+func (h hands) Secret(name, place string) (string, error) {
+	if v, ok := h.d.SecretIn(name, place); ok {
+		return v, nil
+	}
+	return "", fmt.Errorf("container %s has no secret at %s", name, place)
+}
+
+func (h hands) Reloads(name string) (int, error)        { return h.d.Reloads(name), nil }
 func (h hands) Environ(name string) ([]string, error)   { return h.d.Config(name).Env, nil }
 func (h hands) Arguments(name string) ([]string, error) { return h.d.Config(name).Command, nil }
 func (h hands) SetSecret(name, value string) error      { h.d.SetSecret(name, value); return nil }

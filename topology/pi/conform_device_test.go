@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/continuo-fleet/continuo/topology"
 	"github.com/continuo-fleet/continuo/topology/conform"
@@ -109,13 +110,61 @@ func (podmanAdmin) process(name, file string) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00"), err
 }
 
+func (a podmanAdmin) Secret(name, place string) (string, error) {
+	if !strings.HasPrefix(place, "/") {
+		env, err := a.process(name, "environ")
+		for _, e := range env {
+			if v, is := strings.CutPrefix(e, place+"="); is {
+				return v, nil
+			}
+		}
+		return "", fmt.Errorf("container %s has no variable %s: %w", name, place, err)
+	}
+	pid, err := do("podman", "inspect", "-f", "{{.State.Pid}}", name)
+	if err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile("/proc/" + pid + "/root" + place)
+	return string(data), err
+}
+
+func (podmanAdmin) Reloads(name string) (int, error) {
+	out, err := do("podman", "exec", name, "sh", "-c", "cat /tmp/reloads 2>/dev/null || true")
+	return strings.Count(out, "hup"), err
+}
+
+func (podmanAdmin) Edit(name string) error {
+	return os.WriteFile(definitionFile(name), []byte("[Container]\nImage="+busybox+"\nExec=sleep 1d\n"), 0o644)
+}
+
 func (a podmanAdmin) Environ(name string) ([]string, error)   { return a.process(name, "environ") }
 func (a podmanAdmin) Arguments(name string) ([]string, error) { return a.process(name, "cmdline") }
+
+// everyField is a config with every field that a box can hold: it has no controllers, and no limits.
+func everyField() topology.ContainerConfig {
+	c := allOfIt("ct-conform-fields", busybox)
+	c.Stopped, c.Memory, c.CPU, c.PIDs, c.Network = false, 0, 0, 0, "none"
+	c.Command, c.Entrypoint = []string{"runs", "", "a b", "$HOME %n"}, []string{"/bin/sh", "-c", sleepCommand[2], "it's \"so\" $HOME %n", ""}
+	c.User, c.WorkingDir, c.Volumes, c.Restart = "1000:1000", "/tmp", []string{"ct-conform-volume:/srv"}, "always"
+	for i := range c.Secrets {
+		c.Secrets[i].Value = topology.SecretValue("value")
+	}
+	c.Init = c.Init[:1]
+	c.Init[0].Entrypoint, c.Init[0].Volumes = []string{"/bin/sh", "-c", `test "$#" = 3 && echo "$@" >/srv/done`}, c.Volumes
+	c.Init[0].Command, c.Init[0].Secrets = []string{"", ";", "$x %n 'q'", `\`}, c.Secrets[:1]
+	return c
+}
 
 func containerBench(d *Device, elsewhere string) conform.ContainerBench {
 	return conform.ContainerBench{
 		Containers: d.Containers(), Prefix: "ct-conform-",
-		Runs:      topology.ContainerConfig{Image: busybox, Command: []string{"sh", "-c", sleepCommand[2], "runs"}},
+		Runs: topology.ContainerConfig{Image: busybox, Command: []string{"sh", "-c", sleepCommand[2], "runs"}},
+		Hears: topology.ContainerConfig{Image: busybox, Command: []string{"sh", "-c",
+			"trap 'exit 0' TERM; trap 'echo hup >>/tmp/reloads' HUP; while :; do sleep 0.1; done"}},
+		Fields:    everyField(),
+		Succeeds:  topology.InitContainer{Image: busybox, Command: []string{"true"}, Timeout: time.Minute},
+		Fails:     topology.InitContainer{Image: busybox, Entrypoint: []string{"sh", "-c"}, Command: []string{"exit 4"}, Timeout: time.Minute},
+		Hangs:     topology.InitContainer{Image: busybox, Command: []string{"sleep", "1d"}, Timeout: time.Minute},
 		Ends:      topology.ContainerConfig{Image: busybox, Command: []string{"sh", "-c", "exit 3"}},
 		Elsewhere: elsewhere, Nowhere: "127.0.0.1:1/nowhere:1",
 		Hands: podmanAdmin{},

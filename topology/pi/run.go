@@ -231,6 +231,13 @@ func (c *containers) Reload(ctx context.Context, name string) error {
 	if err := u.usable("reload", unit); err != nil || u.Active != "active" {
 		return err // what does not run reads everything when it is started
 	}
+	text, err := c.files.Content(ctx, definitionFile(name), 1<<20)
+	if err != nil {
+		return err
+	}
+	if parseDefinition(text).config.ReloadSignal == "" {
+		return topology.Faultf(topology.CodeInvalid, "cannot reload container %s: its definition has no reload signal", name)
+	}
 	return c.job(ctx, "reload", unit, reloading, "")
 }
 
