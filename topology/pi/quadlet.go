@@ -85,7 +85,7 @@ func (b *definitionText) each(key string, values []string, spelled func(string) 
 
 // words writes a list of arguments into one setting that podman itself takes apart.
 func (b *definitionText) words(key string, args []string) {
-	s, ok := list(args)
+	s, ok := asOne(args)
 	if !ok {
 		b.bad = topology.Faultf(topology.CodeInvalid, "an argument of %s is no text", key)
 	}

@@ -32,7 +32,7 @@ func (b *definitionText) initial(c topology.ContainerConfig, i topology.InitCont
 		option("user", i.User)
 	}
 	if len(i.Entrypoint) > 0 {
-		s, ok := list(i.Entrypoint)
+		s, ok := asOne(i.Entrypoint)
 		if !ok {
 			b.bad = topology.Faultf(topology.CodeInvalid, "an argument of init container %s is no text", i.Name)
 		}
@@ -76,7 +76,7 @@ func (d *definition) parseInit(line string) {
 		case "user":
 			i.User = value
 		case "entrypoint":
-			i.Entrypoint = unlist(value)
+			i.Entrypoint = fromOne(value)
 		case "env":
 			i.Env = append(i.Env, value)
 		case "secret":

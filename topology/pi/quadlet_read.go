@@ -67,12 +67,12 @@ func (d *definition) setting(key, value string) {
 	case "[Container]StopTimeout":
 		c.StopTimeout = parseSeconds(value)
 	case "[Container]Entrypoint":
-		c.Entrypoint = unlist(plain(value))
+		c.Entrypoint = fromOne(plain(value))
 	case "[Container]HealthCmd":
 		if one, is := strings.CutPrefix(plain(value), "CMD "); is {
 			d.check().Command = []string{one}
 		} else {
-			d.check().Command = unlist(plain(value))
+			d.check().Command = fromOne(plain(value))
 		}
 	case "[Container]HealthInterval":
 		d.check().Interval = parseSeconds(value)

@@ -36,8 +36,8 @@ func word(s string) string {
 	return b.String()
 }
 
-// list is a list of words as the runtime reads it from one value: JSON, in which nothing is lost.
-func list(words []string) (string, bool) {
+// asOne is a list of words as the runtime reads it from one value: JSON, in which nothing is lost.
+func asOne(words []string) (string, bool) {
 	for _, w := range words {
 		if !utf8.ValidString(w) {
 			return "", false
@@ -52,8 +52,8 @@ func list(words []string) (string, bool) {
 	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007f`), true
 }
 
-// unlist reads what list wrote.
-func unlist(s string) (words []string) {
+// fromOne reads what asOne wrote.
+func fromOne(s string) (words []string) {
 	if json.Unmarshal([]byte(s), &words) != nil {
 		return nil
 	}
