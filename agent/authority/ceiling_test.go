@@ -2,7 +2,6 @@ package authority
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
