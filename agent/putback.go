@@ -139,26 +139,34 @@ func edited(e store.Entry, t *interpret.Text) bool {
 		return true
 	}
 	spec, ok := last.Spec.(score.File)
-	return !ok || t.Before != spec.Content
+	if !ok {
+		return true
+	}
+	sum, known := spec.ContentDigest()
+	return !known || digestOf(t.Before) != sum
 }
 
 // keepEdited copies the file that s brought into the store before it goes, if somebody has edited it:
 // no manifest could make that again.
 func (r *Runner) keepEdited(ctx context.Context, s score.Score) (name string, refusal *interpret.Verdict) {
-	path, content := "", ""
+	path, sum := "", "" // sum is empty if nobody knows what it was: then it is kept
 	switch spec := s.Spec.(type) {
 	case score.File:
-		path, content = spec.Path, spec.Content
+		// Nothing goes otherwise; and of a secret, which the device can put there again, no copy is to stay.
+		if !spec.AttributesOnly && spec.State != score.Absent && len(spec.SecretNames()) == 0 {
+			path = spec.Path
+			sum, _ = spec.ContentDigest()
+		}
 	case score.Service:
 		if spec.UnitFile != "" {
-			path, content = score.UnitDir+spec.Unit, spec.UnitFile
+			path, sum = score.UnitDir+spec.Unit, digestOf(spec.UnitFile)
 		}
 	}
 	if path == "" || r.Files == nil {
 		return "", nil
 	}
 	st, err := r.Files.File(ctx, path)
-	if err == nil && st.Type == topology.Regular && st.SHA256 != digestOf(content) {
+	if err == nil && st.Type == topology.Regular && st.SHA256 != sum {
 		name, err = r.backUpFile(ctx, path)
 	}
 	return name, unkept(err)

@@ -106,6 +106,9 @@ func assign(manifests []score.Manifest, o PublishOptions) (map[Device]edit, erro
 				problems = append(problems, fmt.Errorf("manifest %q: %s", name, p))
 			}
 		}
+		if at, is := unresolved(m); is {
+			problems = append(problems, fmt.Errorf("manifest %q: %s: contentFrom names a file that no device can read: ResolveContent puts it in its place", name, at))
+		}
 		if m.Spec.Target.Selector != nil {
 			problems = append(problems, fmt.Errorf("manifest %q has a selector; this version publishes to single devices only, class manifests come later: give target.device", name))
 			continue

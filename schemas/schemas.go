@@ -39,6 +39,12 @@ func Errors(ds []Diagnostic) int { return source.Errors(ds) }
 // in the order of the text. The manifest is usable if no diagnostic is an error. file is
 // for the messages; see source.Read.
 func Validate(file string, data []byte) (score.Manifest, []Diagnostic) {
+	return ValidateWith(file, data, func(*score.Manifest) []score.Problem { return nil })
+}
+
+// ValidateWith is Validate, and then more, on a manifest that has no error: it may change it, and
+// what it reports is reported with its place, too.
+func ValidateWith(file string, data []byte, more func(*score.Manifest) []score.Problem) (score.Manifest, []Diagnostic) {
 	var m score.Manifest
 	d := source.Read(file, data)
 	if d.Readable() {
@@ -46,6 +52,11 @@ func Validate(file string, data []byte) (score.Manifest, []Diagnostic) {
 		late := checkShape(d, "manifest")
 		d.Manifest(&m)
 		late()
+		if Errors(d.Diagnostics()) == 0 {
+			for _, p := range more(&m) {
+				d.Report(p.Path, p.Severity, "%s", p.Text)
+			}
+		}
 	}
 	return m, d.Diagnostics()
 }

@@ -225,9 +225,3 @@ func (f File) checkContent(r *Report) {
 		r.At("normalize").Errorf("normalize is for texts: for content and template")
 	}
 }
-
-// withContent is f with what contentFrom named in its place.
-func (f File) withContent(text string, blob *BlobRef) File {
-	f.ContentFrom, f.Content, f.Blob = "", text, blob
-	return f
-}

@@ -29,12 +29,15 @@ func newPublish() *cobra.Command {
 		Short: "Sign manifests and publish them to their devices",
 		Long: `publish makes manifests part of what their devices should be. A manifest replaces the one
 of the same name; the others of a device stay. All files are checked first, and nothing is
-published if anything is wrong. Without --confirm it only shows what would change, and ends
+published if anything is wrong. Files beside a manifest that it takes contents from (contentFrom)
+are published with it. Without --confirm it only shows what would change, and ends
 with 0. continuo plan DEVICE says what a device would do. FILE is YAML or JSON; - is standard
 input.`,
 		Args: cli.Files,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			manifests, found, err := readManifests(cmd.Context(), files, cmd.InOrStdin())
+			var b besides
+			defer b.close()
+			manifests, found, err := readManifests(cmd.Context(), files, cmd.InOrStdin(), &b)
 			if err != nil {
 				return err
 			}
@@ -61,6 +64,11 @@ input.`,
 				return err
 			}
 			defer f.Close()
+			if confirm {
+				if err := b.store(ctx, f); err != nil {
+					return err
+				}
+			}
 			done, err := f.Publish(ctx, manifests, fleet.PublishOptions{Signer: signer, Site: site, DryRun: !confirm})
 			if err != nil {
 				return halfPublished(cmd, done, format, err)

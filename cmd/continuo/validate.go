@@ -19,10 +19,13 @@ func newValidate() *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check manifests, and show everything that is wrong with them",
 		Long: `validate reads manifests, YAML or JSON, and shows everything that is wrong with them:
-FILE:LINE:COLUMN: path: what is wrong. It needs no server. - is standard input.`,
+FILE:LINE:COLUMN: path: what is wrong. Files that they take contents from (contentFrom) are looked
+at beside them. It needs no server. - is standard input.`,
 		Args: cli.Files,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			_, found, err := readManifests(cmd.Context(), files, cmd.InOrStdin())
+			var b besides
+			defer b.close()
+			_, found, err := readManifests(cmd.Context(), files, cmd.InOrStdin(), &b)
 			if err != nil {
 				return err
 			}
@@ -55,9 +58,9 @@ type validation struct {
 	Errors      int                  `json:"errors"`
 }
 
-// readManifests reads all files and gives everything that is wrong with them. The error
-// is about files that cannot be read at all.
-func readManifests(ctx context.Context, files []string, stdin io.Reader) ([]score.Manifest, []schemas.Diagnostic, error) {
+// readManifests reads all files and gives everything that is wrong with them. What they take
+// contents from goes to b. The error is about files that cannot be read at all.
+func readManifests(ctx context.Context, files []string, stdin io.Reader, b *besides) ([]score.Manifest, []schemas.Diagnostic, error) {
 	var all []score.Manifest
 	found := []schemas.Diagnostic{}
 	from := map[string]string{}
@@ -67,7 +70,7 @@ func readManifests(ctx context.Context, files []string, stdin io.Reader) ([]scor
 			return nil, nil, &cli.UsageError{Err: err}
 		}
 		name := cli.InputName(file)
-		m, ds := schemas.Validate(name, data)
+		m, ds := schemas.ValidateWith(name, data, b.resolver(file))
 		found = append(found, ds...)
 		if schemas.Errors(ds) > 0 {
 			continue
