@@ -53,6 +53,9 @@ func (s ManifestSpec) check(r *Report) {
 			}
 		}
 		sc.Spec.Check(at.At("spec"))
+		if !sc.NoSecrets {
+			checkLiterals(at.At("spec"), sc.Spec)
+		}
 		sc.checkPlay(at, s.Policy)
 	}
 	checkReferences(r.At("scores"), s.Scores)

@@ -71,6 +71,12 @@ func (d *Draft[P]) Decommission() *Draft[P] {
 	return d
 }
 
+// NoSecrets says that what looks like a secret in the score added last is none.
+func (d *Draft[P]) NoSecrets() *Draft[P] {
+	d.last().NoSecrets = true
+	return d
+}
+
 func (d *Draft[P]) last() *Score {
 	if len(d.m.Spec.Scores) == 0 {
 		panic("score: the draft has no score yet that this could be said of")

@@ -52,6 +52,7 @@ type Score struct {
 	ID           ID
 	After        []ID    // scores that must have converged first; order in a document means nothing
 	Decommission bool    // what it describes is to be removed, with its data
+	NoSecrets    bool    // what looks like a secret in the spec is none
 	Policy       *Policy // can only restrict what the policy of the manifest allows
 	Health       *Health
 	Engine       *Engine
@@ -106,6 +107,7 @@ type envelope struct {
 	ID           ID             `json:"id"`
 	After        []ID           `json:"after,omitempty"`
 	Decommission bool           `json:"decommission,omitzero"`
+	NoSecrets    bool           `json:"noSecrets,omitzero"`
 	Policy       *Policy        `json:"policy,omitempty"`
 	Health       *Health        `json:"health,omitempty"`
 	Engine       *Engine        `json:"engine,omitempty"`
@@ -118,6 +120,7 @@ type outgoing struct {
 	ID           ID      `json:"id"`
 	After        []ID    `json:"after,omitempty"`
 	Decommission bool    `json:"decommission,omitzero"`
+	NoSecrets    bool    `json:"noSecrets,omitzero"`
 	Policy       *Policy `json:"policy,omitempty"`
 	Health       *Health `json:"health,omitempty"`
 	Engine       *Engine `json:"engine,omitempty"`
@@ -129,7 +132,7 @@ func (s Score) MarshalJSONTo(enc *jsontext.Encoder) error {
 	if s.Spec == nil {
 		return fmt.Errorf("cannot encode score %q: no spec", s.ID)
 	}
-	err := json.MarshalEncode(enc, outgoing{s.Spec.Kind(), s.ID, s.After, s.Decommission, s.Policy, s.Health, s.Engine, s.Spec})
+	err := json.MarshalEncode(enc, outgoing{s.Spec.Kind(), s.ID, s.After, s.Decommission, s.NoSecrets, s.Policy, s.Health, s.Engine, s.Spec})
 	if err != nil {
 		return fmt.Errorf("cannot encode score %q: %w", s.ID, err)
 	}
@@ -147,7 +150,7 @@ func (s *Score) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if e.Spec == nil {
 		return errors.New(`missing field "spec"`)
 	}
-	*s = Score{e.ID, e.After, e.Decommission, e.Policy, e.Health, e.Engine, decode(e.Kind, e.Spec)}
+	*s = Score{e.ID, e.After, e.Decommission, e.NoSecrets, e.Policy, e.Health, e.Engine, decode(e.Kind, e.Spec)}
 	return nil
 }
 

@@ -112,4 +112,3 @@ func TestFetchWithoutBucket(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-

@@ -47,6 +47,7 @@ func (g generator) addScores(root *jsonschema.Schema) error {
 	set("id", "ID names the score inside its manifest, and stays the same from generation to generation.", *id)
 	set("after", "After lists scores that must have converged first. The order in the document means nothing.", jsonschema.Schema{Type: "array", Items: id})
 	set("decommission", "Decommission says that what the score describes is to be removed, with its data.", jsonschema.Schema{Type: "boolean"})
+	set("noSecrets", "NoSecrets says that what looks like a secret in the spec is none: such as a password that everybody may know.", jsonschema.Schema{Type: "boolean"})
 	for _, part := range []struct {
 		name, doc string
 		t         reflect.Type

@@ -97,12 +97,12 @@ func (s shaper) bounds(n *node, path string, f field) {
 // scoreFields are the fields of a score besides its spec.
 var scoreFields = map[string]reflect.Type{
 	"kind": reflect.TypeFor[score.Kind](), "id": reflect.TypeFor[score.ID](), "after": reflect.TypeFor[[]score.ID](),
-	"decommission": reflect.TypeFor[bool](), "policy": reflect.TypeFor[score.Policy](),
+	"decommission": reflect.TypeFor[bool](), "noSecrets": reflect.TypeFor[bool](), "policy": reflect.TypeFor[score.Policy](),
 	"health": reflect.TypeFor[score.Health](), "engine": reflect.TypeFor[score.Engine](),
 }
 
 func (s shaper) score(n *node, path string) {
-	s.d.Fields(path, []string{"kind", "id", "after", "decommission", "policy", "health", "engine", "spec"}, []string{"kind", "id", "spec"})
+	s.d.Fields(path, []string{"kind", "id", "after", "decommission", "noSecrets", "policy", "health", "engine", "spec"}, []string{"kind", "id", "spec"})
 	var spec reflect.Type
 	for i, k := range n.keys {
 		if t, ok := scoreFields[k.name]; ok {
