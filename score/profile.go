@@ -15,6 +15,7 @@ const (
 	CapContainers Capability = "containers"
 	CapHostname   Capability = "hostname"
 	CapFirewall   Capability = "firewall"
+	CapTimeSync   Capability = "timeSync"
 	CapNetwork    Capability = "network"
 )
 
@@ -33,6 +34,8 @@ type (
 	HostNaming interface{ HasHostname() }
 	// Firewalls is implemented by profiles whose kernel filters what comes in.
 	Firewalls interface{ HasFirewall() }
+	// TimeSyncing is implemented by profiles whose clock follows time servers.
+	TimeSyncing interface{ HasTimeSync() }
 	// Networking is implemented by profiles whose connections scores may set.
 	Networking interface{ HasNetwork() }
 )
@@ -45,6 +48,7 @@ func (RaspberryPi) HasServices()   {}
 func (RaspberryPi) HasContainers() {}
 func (RaspberryPi) HasHostname()   {}
 func (RaspberryPi) HasFirewall()   {}
+func (RaspberryPi) HasTimeSync()   {}
 func (RaspberryPi) HasNetwork()    {}
 
 // PiZero is the profile of a device without a container runtime, such as a Pi Zero,
@@ -55,6 +59,7 @@ func (PiZero) HasFiles()    {}
 func (PiZero) HasServices() {}
 func (PiZero) HasHostname() {}
 func (PiZero) HasFirewall() {}
+func (PiZero) HasTimeSync() {}
 func (PiZero) HasNetwork()  {}
 
 var profiles = map[string]any{
@@ -86,6 +91,9 @@ func ProfileCapabilities(name string) (caps []Capability, ok bool) {
 	}
 	if _, has := p.(Firewalls); has {
 		caps = append(caps, CapFirewall)
+	}
+	if _, has := p.(TimeSyncing); has {
+		caps = append(caps, CapTimeSync)
 	}
 	if _, has := p.(Networking); has {
 		caps = append(caps, CapNetwork)

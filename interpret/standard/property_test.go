@@ -64,6 +64,14 @@ var wishes = map[score.Kind]func(*rand.Rand) score.Spec{
 		}
 		return c
 	},
+	score.KindTimeSync: func(r *rand.Rand) score.Spec {
+		servers := func() []string { return []string{"192.0.2.1", "a.example.org", "b.example.org"}[r.IntN(4)%3:] }
+		s := score.TimeSync{Timezone: pick(r, "Europe/Berlin", "Etc/UTC"), Servers: pick(r, nil, servers()), Fallback: pick(r, nil, servers())}
+		if r.IntN(2) == 0 {
+			s.Enabled = new(r.IntN(2) == 0)
+		}
+		return s
+	},
 	score.KindFirewall: func(r *rand.Rand) score.Spec {
 		f := score.Firewall{Input: pick(r, score.InputAccept, score.InputDrop)}
 		for range r.IntN(4) {

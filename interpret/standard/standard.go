@@ -13,6 +13,7 @@ import (
 	"github.com/continuo-fleet/continuo/interpret/hosts"
 	"github.com/continuo-fleet/continuo/interpret/service"
 	"github.com/continuo-fleet/continuo/interpret/symlink"
+	"github.com/continuo-fleet/continuo/interpret/timesync"
 )
 
 // Needs is what a topology must offer for every built-in kind.
@@ -25,6 +26,7 @@ type Needs interface {
 	container.Needs
 	hostname.Needs
 	firewall.Needs
+	timesync.Needs
 	connection.Needs
 }
 
@@ -35,6 +37,6 @@ func Bind[T Needs](t T) *interpret.Table {
 		file.Kind, directory.Kind, symlink.Kind, hosts.Kind,
 		service.Kind,
 		container.Kind,
-		hostname.Kind, firewall.Kind, connection.Ethernet[T], connection.Wifi[T],
+		hostname.Kind, firewall.Kind, timesync.Kind, connection.Ethernet[T], connection.Wifi[T],
 	)
 }

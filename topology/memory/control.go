@@ -44,6 +44,12 @@ const (
 	OpSetHostname     Op = "SetHostname"
 	OpConnect         Op = "Connect"
 
+	OpTime              Op = "Time"
+	OpSetTimezone       Op = "SetTimezone"
+	OpSetTimeServers    Op = "SetTimeServers"
+	OpRemoveTimeServers Op = "RemoveTimeServers"
+	OpSetTimeSync       Op = "SetTimeSync"
+
 	OpFirewall           Op = "Firewall"
 	OpSetFirewall        Op = "SetFirewall"
 	OpRemoveFirewall     Op = "RemoveFirewall"
@@ -85,6 +91,7 @@ const (
 	Host       Capability = "host"
 	Probes     Capability = "probes"
 	Firewall   Capability = "firewall"
+	Time       Capability = "time"
 	Facts      Capability = "facts"
 	Secrets    Capability = "secrets"
 	Blobs      Capability = "blobs"
@@ -94,7 +101,7 @@ const (
 var reads = map[Op]bool{
 	OpDigest: true, OpEntries: true,
 	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpAllContainers: true, OpHostname: true,
-	OpFirewall: true, OpConnection: true,
+	OpFirewall: true, OpTime: true, OpConnection: true,
 	OpConnect: true, OpGet: true, OpModified: true, OpFacts: true,
 	OpSecret: true, OpHasBlob: true, OpOpenBlob: true,
 }
@@ -108,6 +115,8 @@ func (o Op) capability() Capability {
 		return Containers
 	case OpHostname, OpSetHostname:
 		return Host
+	case OpTime, OpSetTimezone, OpSetTimeServers, OpRemoveTimeServers, OpSetTimeSync:
+		return Time
 	case OpFirewall, OpSetFirewall, OpRemoveFirewall, OpCheckpointFirewall, OpCommitFirewall, OpRollbackFirewall:
 		return Firewall
 	case OpConnect, OpGet, OpModified:

@@ -45,6 +45,7 @@ type Device struct {
 	blobs     map[string][]byte // on the device, by sha256
 	offered   map[string][]byte // in the fleet, by sha256
 
+	clock    topology.TimeState
 	firewall topology.FirewallState
 	open     map[topology.Resource]*checkpoint
 	net      connections
@@ -65,6 +66,7 @@ func New() *Device {
 		containers: map[string]*container{}, images: map[string]Image{}, registry: map[string]*Image{},
 		host:     topology.HostState{Static: "raspberrypi", Transient: "raspberrypi"},
 		facts:    plainFacts(),
+		clock:    freshClock(),
 		open:     map[topology.Resource]*checkpoint{},
 		net:      newConnections(),
 		watchers: map[*watcher]bool{}, controllersOff: map[string]bool{}, endpoints: map[string]Endpoint{},
@@ -84,6 +86,9 @@ func (d *Device) Services() topology.Services { return services{d} }
 
 // Containers of the device.
 func (d *Device) Containers() topology.Containers { return containers{d} }
+
+// Time is the clock.
+func (d *Device) Time() topology.Time { return clock{d} }
 
 // Firewall is the filter of what comes in.
 func (d *Device) Firewall() topology.Firewall { return firewall{d} }
@@ -129,6 +134,9 @@ func (s Small) Files() topology.Files { return s.d.Files() }
 
 // Services of the device.
 func (s Small) Services() topology.Services { return s.d.Services() }
+
+// Time is the clock.
+func (s Small) Time() topology.Time { return s.d.Time() }
 
 // Firewall is the filter of what comes in.
 func (s Small) Firewall() topology.Firewall { return s.d.Firewall() }

@@ -23,6 +23,12 @@ func TestConforms(t *testing.T) { // H74
 	t.Run("Containers", func(t *testing.T) {
 		conform.Containers(t, func(*testing.T) conform.ContainerBench { return containerBench(memory.New()) })
 	})
+	t.Run("Time", func(t *testing.T) {
+		conform.Time(t, func(*testing.T) conform.TimeBench {
+			d := memory.New()
+			return conform.TimeBench{Time: d.Time(), Hands: timeHands{d}}
+		})
+	})
 	t.Run("Firewall", func(t *testing.T) {
 		conform.Firewall(t, func(*testing.T) conform.FirewallBench {
 			d := memory.New()

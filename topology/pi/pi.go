@@ -55,6 +55,7 @@ type Device struct {
 	services   *services
 	containers *containers
 	host       *host
+	clock      *clock
 	firewall   *firewall
 	events     *events
 	facts      *facts
@@ -67,6 +68,7 @@ var _ interface {
 	topology.HasContainers
 	topology.HasHost
 	topology.HasFirewall
+	topology.HasTime
 	topology.Recoverer
 	topology.HasEvents
 	topology.HasFacts
@@ -102,6 +104,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 		services:   s,
 		containers: newContainers(s, o.MaxAge),
 		host:       &host{b, f},
+		clock:      &clock{b, f, s},
 		firewall:   &firewall{below: o.Root != "", services: s, dir: filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "checkpoints"), revert: o.Revert},
 		events:     &events{bus: b, root: o.Root},
 		facts:      newFacts(o.Root, o.State),
@@ -124,6 +127,9 @@ func (d *Device) Services() topology.Services { return d.services }
 
 // Containers is podman, under systemd.
 func (d *Device) Containers() topology.Containers { return d.containers }
+
+// Time is systemd-timesyncd, and the time zone.
+func (d *Device) Time() topology.Time { return d.clock }
 
 // Firewall is a table of nftables.
 func (d *Device) Firewall() topology.Firewall { return d.firewall }
