@@ -37,9 +37,9 @@ type ConnectionConfig struct {
 	IPv4      IPConfig
 	IPv6      IPConfig
 
-	SSID     string // raw bytes
-	Security string // open, wpa-psk, sae
-	Password Password
+	SSID     string   // raw bytes
+	Security string   // open, wpa-psk, sae
+	Password Password `json:"-"`
 	Hidden   bool
 	Band     string // 2.4GHz, 5GHz; empty: both
 	Country  string // of the device, not of the connection alone

@@ -60,10 +60,11 @@ const (
 	windowMargin = 5 * time.Second
 )
 
-func newNetwork(b *bus, f *files) *network {
+func newNetwork(s *services) *network {
+	b, f := s.bus, s.files
 	n := &network{bus: b, free: make(chan struct{}, 1)}
 	n.free <- struct{}{}
-	n.managers = []netManager{&networkManager{bus: b, files: f}}
+	n.managers = []netManager{&networkManager{bus: b, files: f}, &networkd{bus: b, files: f, services: s}}
 	return n
 }
 

@@ -59,3 +59,54 @@ func TestConformNetworkManager(t *testing.T) {
 		}
 	})
 }
+
+// networkdAdmin is somebody with a terminal who knows systemd-networkd.
+type networkdAdmin struct{ netAdmin }
+
+func (networkdAdmin) Forget() error {
+	if err := systemctl("stop", "systemd-networkd.socket", "systemd-networkd"); err != nil {
+		return err
+	}
+	if err := systemctl("stop", networkdTimers+"*.timer"); err != nil {
+		return err
+	}
+	for _, p := range []string{"/run/systemd/network", "/run/systemd/netif", "/run/continuo"} {
+		if err := os.RemoveAll(p); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{{"address", "flush", "dev", testLink}, {"link", "set", testLink, "down"}} {
+		if _, err := do("ip", args...); err != nil {
+			return err
+		}
+	}
+	return systemctl("start", "systemd-networkd")
+}
+
+func TestConformNetworkd(t *testing.T) {
+	address, another := testNet(t)
+	for _, args := range [][]string{{"stop", "NetworkManager"}, {"start", "systemd-networkd"}} {
+		if err := systemctl(args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		_ = systemctl("stop", "systemd-networkd.socket", "systemd-networkd")
+		if err := systemctl("start", "NetworkManager"); err != nil {
+			t.Error(err)
+		}
+	})
+	conform.Network(t, func(t *testing.T) *conform.NetworkBench {
+		d, next := device(t), device(t)
+		return &conform.NetworkBench{
+			Network: d.Network(), Interface: testLink, Address: address, Another: another, Hands: networkdAdmin{},
+			Again: func() (topology.Network, topology.Recoverer) { return next.Network(), next },
+		}
+	})
+	t.Run("what it cannot do", func(t *testing.T) {
+		for _, typ := range []topology.ConnectionType{topology.ConnectionWifi, topology.ConnectionVLAN} {
+			_, err := device(t).Network().Connection(t.Context(), topology.ConnectionConfig{Name: "x", Type: typ})
+			wantCode(t, err, topology.CodeUnavailable, "NetworkManager")
+		}
+	})
+}

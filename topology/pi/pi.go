@@ -108,7 +108,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 		firewall:   &firewall{below: o.Root != "", services: s, dir: filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "checkpoints"), revert: o.Revert},
 		events:     &events{bus: b, root: o.Root},
 		facts:      newFacts(o.Root, o.State),
-		network:    newNetwork(b, f),
+		network:    newNetwork(s),
 	}, nil
 }
 
