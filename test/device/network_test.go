@@ -15,17 +15,19 @@ import (
 	"github.com/continuo-fleet/continuo/test/device/box"
 )
 
-// The fleet is behind a router for a device of this network; the hub is the router.
-const (
-	uplinkAddress = "203.0.113.10/24"
-	router        = "203.0.113.1"
-)
+// router is where the fleet is behind, for a device of its network. It is the hub.
+const router = "203.0.113.1"
+
+// address is that of the device in the network of the router: no two boxes have one.
+func (s *site) address() score.CIDR {
+	return score.CIDR("203.0.113." + s.IP()[strings.LastIndexByte(s.IP(), '.')+1:] + "/24")
+}
 
 // uplink is the way to the fleet, by a gateway.
-func uplink(gateway string) score.Score {
+func (s *site) uplink(gateway string) score.Score {
 	return score.Score{ID: "uplink", Spec: score.Ethernet{
 		Name: "uplink ☎", Interface: "eth0", Confirm: &score.Confirm{Within: score.Duration(10 * time.Second)},
-		IPv4: &score.IPConfig{Method: score.MethodStatic, Addresses: []score.CIDR{uplinkAddress}, Gateway: score.IP(gateway), Metric: 50},
+		IPv4: &score.IPConfig{Method: score.MethodStatic, Addresses: []score.CIDR{s.address()}, Gateway: score.IP(gateway), Metric: 50},
 		IPv6: &score.IPConfig{Method: score.MethodDisabled},
 	}}
 }
@@ -40,12 +42,12 @@ func routed(t *testing.T) *site {
 	s.control(fleet.ServeOptions{Interval: 5 * time.Second, Reconnect: 5 * time.Second})
 	s.run("systemctl", "start", agentUnit)
 	s.connected()
-	g := s.publish(uplink(router))
+	g := s.publish(s.uplink(router))
 	st := s.converged(g)
 	sc, _ := st.Score(manifestName, "uplink")
 	o, err := interpret.Read[connection.Observed](sc)
 	s.must(err)
-	if o.Link != "up" || !o.Durable || o.Device != "eth0" || !strings.Contains(strings.Join(o.Addresses, " "), uplinkAddress) {
+	if o.Link != "up" || !o.Durable || o.Device != "eth0" || !strings.Contains(strings.Join(o.Addresses, " "), string(s.address())) {
 		t.Errorf("the device reports %s", sc.Observed)
 	}
 	s.gateway(router)
@@ -90,7 +92,7 @@ func TestNetworkIsTakenBack(t *testing.T) {
 		t.Errorf("%s changes of the link's state, and before %s, with nothing to do", after, before)
 	}
 
-	sc := s.outcome(s.publish(uplink("203.0.113.99")), "uplink", interpret.RolledBack, "connectivity")
+	sc := s.outcome(s.publish(s.uplink("203.0.113.99")), "uplink", interpret.RolledBack, "connectivity")
 	if !strings.Contains(sc.Message, "taken back") {
 		t.Errorf("it says %q", sc.Message)
 	}
@@ -99,7 +101,7 @@ func TestNetworkIsTakenBack(t *testing.T) {
 		t.Errorf("on the disk is %q", got)
 	}
 
-	tagged := uplink(router)
+	tagged := s.uplink(router)
 	e := tagged.Spec.(score.Ethernet)
 	e.Interface, e.VLAN = "eth0.9", &score.VLAN{ID: 9, Parent: "eth0"}
 	tagged.Spec = e
@@ -115,7 +117,7 @@ func TestNetworkIsTakenBack(t *testing.T) {
 	})
 	s.gateway(router)
 
-	good := uplink(router)
+	good := s.uplink(router)
 	e = good.Spec.(score.Ethernet)
 	e.IPv4.Routes = []score.Route{{To: "198.51.100.0/24", Via: router, Metric: 70}}
 	s.converged(s.publish(good))
@@ -145,7 +147,7 @@ func TestNetworkAgentKilledInTheWindow(t *testing.T) {
 	s := routed(t)
 	s.PutFile("/etc/systemd/system/continuo-agent.service.d/once.conf", []byte("[Service]\nRestart=no\n"), 0o644)
 	s.run("systemctl", "daemon-reload")
-	g := s.publish(uplink("203.0.113.99"))
+	g := s.publish(s.uplink("203.0.113.99"))
 	s.gateway("203.0.113.99")
 	s.run("systemctl", "kill", "--signal=KILL", agentUnit)
 	start := time.Now()
@@ -163,11 +165,11 @@ func TestNetworkAgentKilledInTheWindow(t *testing.T) {
 		return nil
 	})
 	s.gateway(router)
-	s.converged(s.publish(uplink(router)))
+	s.converged(s.publish(s.uplink(router)))
 
 	// One that starts at once does not wait for that.
 	s.sh("rm /etc/systemd/system/continuo-agent.service.d/once.conf; systemctl daemon-reload")
-	s.publish(uplink("203.0.113.98"))
+	s.publish(s.uplink("203.0.113.98"))
 	s.gateway("203.0.113.98")
 	s.run("systemctl", "kill", "--signal=KILL", agentUnit)
 	s.gateway(router)
@@ -183,7 +185,7 @@ func TestNetworkAgentKilledInTheWindow(t *testing.T) {
 func TestNetworkPowerCutInTheWindow(t *testing.T) {
 	t.Parallel()
 	s := routed(t)
-	g := s.publish(uplink("203.0.113.99"))
+	g := s.publish(s.uplink("203.0.113.99"))
 	s.gateway("203.0.113.99")
 	s.Crash()
 	s.UpTo("NetworkManager.service")
@@ -199,6 +201,6 @@ func TestNetworkPowerCutInTheWindow(t *testing.T) {
 		}
 		return nil
 	})
-	s.converged(s.publish(uplink(router)))
+	s.converged(s.publish(s.uplink(router)))
 	s.gateway(router)
 }

@@ -139,6 +139,8 @@ type watch struct {
 const (
 	hostPath  = "/org/freedesktop/hostname1"
 	everyUnit = "*"
+	// networkKey stands for all connections: which of them a change of an interface is about, only a look tells.
+	networkKey = "network"
 )
 
 func (w watch) add(r topology.Resource) {
@@ -163,6 +165,8 @@ func (w watch) add(r topology.Resource) {
 		file(definitionFile(name))
 	case "hostname":
 		w.keys[hostPath] = append(w.keys[hostPath], r)
+	case "connection":
+		w.keys[networkKey] = append(w.keys[networkKey], r)
 	}
 }
 
@@ -235,11 +239,17 @@ const manyUnits = 100
 func (w watch) matches() []string {
 	const properties = "type='signal',interface='org.freedesktop.DBus.Properties',member='PropertiesChanged'"
 	rules := []string{"type='signal',interface='org.freedesktop.systemd1.Manager',member='UnitFilesChanged'"}
+	if _, ok := w.keys[networkKey]; ok {
+		rules = append(rules, networkMatches...)
+	}
 	if len(w.keys) > manyUnits {
 		rules = append(rules, properties+",path_namespace='/org/freedesktop/systemd1/unit'", properties+",path='"+hostPath+"'")
 		return rules
 	}
 	for p := range w.keys {
+		if p == networkKey {
+			continue
+		}
 		rules = append(rules, properties+",path='"+p+"'")
 	}
 	return rules
@@ -254,6 +264,9 @@ func (w watch) key(s *dbus.Signal) string {
 		}
 	case "org.freedesktop.systemd1.Manager.UnitFilesChanged":
 		return everyUnit
+	}
+	if _, ok := w.keys[networkKey]; ok && ofNetwork(s) {
+		return networkKey
 	}
 	return ""
 }

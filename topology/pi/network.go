@@ -54,6 +54,8 @@ type netRecord struct {
 
 const (
 	netRecordFile = "/run/continuo/network.json"
+	// startPatience is how long a manager that is starting is waited for.
+	startPatience = time.Minute
 	// activationPatience is how long a connection may take to come up: a router may answer late.
 	activationPatience = 50 * time.Second
 	// windowMargin is what the timer leaves to whoever proves, so that the two do not race.
@@ -68,8 +70,26 @@ func newNetwork(s *services) *network {
 	return n
 }
 
-// manager returns who keeps the connections.
-func (n *network) manager(ctx context.Context) (netManager, error) {
+// manager returns who keeps the connections. One that is about to start is waited for: an agent
+// may be earlier at boot.
+func (n *network) manager(ctx context.Context) (m netManager, err error) {
+	for began := time.Now(); ; {
+		if m, err = n.running(ctx); m != nil || err != nil {
+			return m, err
+		}
+		if time.Since(began) > startPatience || !n.starting(ctx) {
+			return nil, topology.Faultf(topology.CodeUnavailable, "neither NetworkManager nor systemd-networkd runs on this device: start the one that keeps its connections")
+		}
+		select {
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+			return nil, topology.FaultOf(ctx.Err())
+		}
+	}
+}
+
+// running returns the manager that is on the bus; nil: none is.
+func (n *network) running(ctx context.Context) (netManager, error) {
 	for _, m := range n.managers {
 		var runs bool
 		err := n.bus.do(ctx, func(ctx context.Context, l *link) error {
@@ -82,7 +102,27 @@ func (n *network) manager(ctx context.Context) (netManager, error) {
 			return m, nil
 		}
 	}
-	return nil, topology.Faultf(topology.CodeUnavailable, "neither NetworkManager nor systemd-networkd runs on this device: start the one that keeps its connections")
+	return nil, nil
+}
+
+// starting reports whether systemd is about to start a manager.
+func (n *network) starting(ctx context.Context) bool {
+	for _, m := range n.managers {
+		var p properties
+		err := n.bus.do(ctx, func(ctx context.Context, l *link) error {
+			return l.calls.Object("org.freedesktop.systemd1", unitPath(m.name()+".service")).
+				CallWithContext(ctx, "org.freedesktop.DBus.Properties.GetAll", 0, "org.freedesktop.systemd1.Unit").Store(&p)
+		})
+		job, _ := p["Job"].Value().([]any)
+		var id uint32
+		if len(job) > 0 {
+			id, _ = job[0].(uint32)
+		}
+		if err == nil && (id != 0 || p.text("ActiveState") == "activating") {
+			return true
+		}
+	}
+	return false
 }
 
 // Connection returns the state of a connection.

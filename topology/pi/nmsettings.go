@@ -209,6 +209,8 @@ func nmReadIP(s map[string]dbus.Variant) (c topology.IPConfig) {
 // nmReason is why a device is not up, in words. See NMDeviceStateReason.
 func nmReason(reason uint32) string {
 	switch reason {
+	case 0:
+		return "NetworkManager tried it and gave it up, as it does with an address that another device has: journalctl -u NetworkManager says more"
 	case 5:
 		return "no address came from the network"
 	case 7:
