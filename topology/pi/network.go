@@ -54,8 +54,8 @@ type netRecord struct {
 
 const (
 	netRecordFile = "/run/continuo/network.json"
-	// startPatience is how long a manager that is starting is waited for.
-	startPatience = time.Minute
+	// managerPatience is how long a manager that is starting is waited for.
+	managerPatience = time.Minute
 	// activationPatience is how long a connection may take to come up: a router may answer late.
 	activationPatience = 50 * time.Second
 	// windowMargin is what the timer leaves to whoever proves, so that the two do not race.
@@ -77,7 +77,7 @@ func (n *network) manager(ctx context.Context) (m netManager, err error) {
 		if m, err = n.running(ctx); m != nil || err != nil {
 			return m, err
 		}
-		if time.Since(began) > startPatience || !n.starting(ctx) {
+		if time.Since(began) > managerPatience || !n.starting(ctx) {
 			return nil, topology.Faultf(topology.CodeUnavailable, "neither NetworkManager nor systemd-networkd runs on this device: start the one that keeps its connections")
 		}
 		select {
