@@ -37,7 +37,7 @@ const (
 
 // ContainerLog says where the output of a container goes.
 type ContainerLog struct {
-	// Driver keeps the output: journald (the journal, at most 2000 lines in 30s), k8s-file (a file, see maxSize), or none.
+	// Driver keeps the output: journald (the journal, about 1000 lines in 30s), k8s-file (a file, see maxSize), or none.
 	Driver LogDriver `json:"driver" jsonschema:"enum=journald,enum=k8s-file,enum=none,example=journald"`
 	// MaxSize of the file of driver k8s-file, which begins anew when it is that large. If it is left out, 10Mi.
 	MaxSize Bytes `json:"maxSize,omitzero"`

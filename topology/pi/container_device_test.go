@@ -44,6 +44,9 @@ func look(t testing.TB, c topology.Containers, name string) topology.ContainerSt
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(st.Departs) > 0 && name != installed {
+		t.Errorf("%s departs from its definition in %v", name, st.Departs)
+	}
 	return st
 }
 

@@ -183,8 +183,58 @@ func TestInspectOfManyPodmen(t *testing.T) { // case 72
 				st.ID != strings.Repeat("0123456789abcdef", 4) || !st.Since.Equal(time.Date(2026, 11, 29, 9, 0, 0, 123456789, time.UTC)) {
 				t.Errorf("%+v", st)
 			}
-			if want := map[bool]string{true: "healthy"}[strings.Contains(file, "health")]; st.Health != want {
+			if want := map[bool]string{true: "healthy"}[strings.Contains(file, "health") || strings.Contains(file, "-all")]; st.Health != want {
 				t.Errorf("health is %q, want %q", st.Health, want)
+			}
+		})
+	}
+}
+
+// What a container was created with is read from every release, in every form, and compared with what was asked for: of
+// each part, alone (G49, 69, 72).
+func TestCreatedByManyPodmen(t *testing.T) {
+	made := func() topology.ContainerConfig {
+		return topology.ContainerConfig{
+			Image: "localhost/busybox:1", Entrypoint: []string{"/bin/sh", "-c", `trap "exit 0" TERM; sleep 1d & wait`, "a b"}, Command: []string{"x y", ""},
+			User: "1000:1000", WorkingDir: "/tmp", Env: []string{"A=1", "B=two words"}, ReadOnly: true,
+			Hostname: "web-1", Memory: 1 << 30, PIDs: 100, CPU: 50, CapAdd: []string{"KILL"}, // not compared
+		}
+	}
+	files, err := filepath.Glob("testdata/inspect/*-all.json")
+	if err != nil || len(files) != 8 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := new(inspected)
+			if err := into(found)(bytes.NewReader(text)); err != nil {
+				t.Fatal(err)
+			}
+			for want, edit := range map[string]func(*topology.ContainerConfig){
+				"": func(c *topology.ContainerConfig) {},
+				" of the image": func(c *topology.ContainerConfig) {
+					*c = topology.ContainerConfig{Image: c.Image, ReadOnly: true}
+				},
+				"image":      func(c *topology.ContainerConfig) { c.Image = "localhost/busybox:2" },
+				"entrypoint": func(c *topology.ContainerConfig) { c.Entrypoint = append(c.Entrypoint, "more") },
+				"command":    func(c *topology.ContainerConfig) { c.Command = []string{"x", "y", ""} },
+				"env":        func(c *topology.ContainerConfig) { c.Env = []string{"A=2"} },
+				"user":       func(c *topology.ContainerConfig) { c.User = "0" },
+				"workingDir": func(c *topology.ContainerConfig) { c.WorkingDir = "/" },
+				"readOnly":   func(c *topology.ContainerConfig) { c.ReadOnly = false },
+			} {
+				c := made()
+				edit(&c)
+				if want[:min(1, len(want))] == " " {
+					want = ""
+				}
+				if got := strings.Join(found.departs(&c), " "); got != want {
+					t.Errorf("departs in %q, want %q", got, want)
+				}
 			}
 		})
 	}
@@ -192,13 +242,14 @@ func TestInspectOfManyPodmen(t *testing.T) { // case 72
 
 // Whatever podman answers, it is a container, none, or a fault.
 func FuzzInspect(f *testing.F) {
-	for _, s := range []string{`{"Id":"1","Name":"/web","State":{"Status":"running","Health":{"Status":"none"}}}`, `{"Config":null}`, `[]`, `{"Id":1}`, ``} {
+	for _, s := range []string{`{"Id":"1","Name":"/web","State":{"Status":"running","Health":{"Status":"none"}}}`, `{"Config":null}`, `[]`, `{"Id":1}`, ``, `{"Config":{"Entrypoint":"a b","Cmd":null,"Env":["A=1"]}}`, `{"Config":{"Entrypoint":["a"]},"HostConfig":null}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		found := new(inspected)
 		if err := into(found)(bytes.NewReader(text)); err == nil {
 			(&looked{found: found}).state(unitState{})
+			found.departs(&topology.ContainerConfig{Image: "a", Entrypoint: []string{"a", "b"}, Command: []string{"c"}, Env: []string{"A=1"}, User: "u", WorkingDir: "/w"})
 		}
 		_ = progress(bytes.NewReader(text))
 	})

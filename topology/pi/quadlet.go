@@ -45,8 +45,8 @@ var restartPolicy = map[string]string{"never": "no", "on-failure": "on-failure",
 // Of the journal, unless a container asks for another: what one container can write into it
 // without hiding what the others say, and without wearing out the card that it is on.
 const (
-	logInterval = 30 // seconds
-	logBurst    = 2000
+	logInterval = 30   // seconds
+	logBurst    = 1000 // and up to some times as many while the disk is almost empty
 )
 
 const (

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -141,7 +142,13 @@ func FuzzQuadletReadBack(f *testing.F) {
 		}
 		c := topology.ContainerConfig{
 			Name: "job", Image: image, Command: []string{value, "", ";", value}, Env: []string{"A=" + value, "B=" + value},
-			Volumes: []string{volume, volume}, Restart: "never", SpecDigest: "0033", Mark: "m/s",
+			Volumes: []string{volume, volume}, Restart: "never", Labels: []string{"a=" + strings.ReplaceAll(value, "\n", "")},
+			Init: []topology.InitContainer{{Name: "job-init-a", Image: "localhost/a:1", Command: []string{value, "--", value}, Env: []string{"A=" + value}, Timeout: time.Second}}, SpecDigest: "0033", Mark: "m/s",
+		}
+		if utf8.ValidString(value) {
+			c.Entrypoint = []string{value, "x", value}
+			c.HealthCheck = &topology.ContainerHealthCheck{Command: []string{"/c", value}}
+			c.Init[0].Entrypoint = []string{value}
 		}
 		text, err := quadlet(c)
 		if err != nil {

@@ -28,7 +28,8 @@ func (c *containers) run(ctx context.Context, cfg topology.ContainerConfig) erro
 	if err != nil {
 		return err
 	}
-	if err := c.ours(ctx, cfg.Name); err != nil {
+	u, err := c.ours(ctx, cfg.Name)
+	if err != nil {
 		return err
 	}
 	if err := c.mistaken(ctx, cfg.Name); err != nil {
@@ -37,8 +38,10 @@ func (c *containers) run(ctx context.Context, cfg topology.ContainerConfig) erro
 	if err := c.able(ctx, cfg); err != nil {
 		return err
 	}
-	if err := dryRun(ctx, cfg.Name, text); err != nil {
-		return err
+	if !u.madeOf(cfg.Name, text) {
+		if err := dryRun(ctx, cfg.Name, text); err != nil {
+			return err
+		}
 	}
 	if err := c.giveSecrets(ctx, cfg); err != nil {
 		return err
@@ -101,6 +104,11 @@ func (c *containers) start(ctx context.Context, cfg topology.ContainerConfig, te
 	return err
 }
 
+// madeOf reports whether systemd made the unit of exactly this definition.
+func (u unitState) madeOf(container string, text []byte) bool {
+	return u.Load == topology.Loaded && u.sourcePath == definitionFile(container) && u.Definition.SHA256 == textDigest(text)
+}
+
 // byPodman tells whether podman itself ended with a status, and not the program in the
 // container, as far as a status can tell.
 func byPodman(status int) bool { return status >= 125 && status <= 127 }
@@ -158,35 +166,35 @@ func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, t
 
 // ours refuses to touch a container, a unit or a definition of somebody else. Marks
 // decide, not names.
-func (c *containers) ours(ctx context.Context, name string) error {
+func (c *containers) ours(ctx context.Context, name string) (unitState, error) {
 	u, err := c.unit(ctx, name)
 	if err != nil {
-		return err
+		return u, err
 	}
 	p := definitionFile(name)
 	switch {
 	case u.Load == topology.Masked:
-		return masked("start", unitOf(name))
+		return u, masked("start", unitOf(name))
 	case u.Load == topology.Loaded && u.sourcePath != p:
-		return topology.Faultf(topology.CodeForeign, "the unit %s.service is defined by %s already; choose another name for the container", name, u.Source)
+		return u, topology.Faultf(topology.CodeForeign, "the unit %s.service is defined by %s already; choose another name for the container", name, u.Source)
 	case u.Definition.Type != topology.Absent && u.Definition.Type != topology.Regular:
-		return topology.Faultf(topology.CodeNotRegular, "%s is a %s, not a regular file", p, u.Definition.Type)
+		return u, topology.Faultf(topology.CodeNotRegular, "%s is a %s, not a regular file", p, u.Definition.Type)
 	case u.Definition.Type == topology.Regular && u.Definition.Mark == "":
 		// A file system without extended attributes has no marks; the text has one.
 		text, err := c.files.Content(ctx, p, 1<<20)
 		if err != nil {
-			return err
+			return u, err
 		}
 		if parseDefinition(text).config.Mark == "" {
-			return topology.Faultf(topology.CodeForeign, "%s was written by somebody else; adopt it, or choose another name", p)
+			return u, topology.Faultf(topology.CodeForeign, "%s was written by somebody else; adopt it, or choose another name", p)
 		}
 	}
 	found, err := c.podman.inspect(ctx, name)
 	if err == nil && found != nil && found.Config.Labels[ownerLabel] == "" {
-		return topology.Faultf(topology.CodeForeign, "the name %s is taken by container %.12s, which was made by somebody else; adopt it, remove it, or choose another name",
+		return u, topology.Faultf(topology.CodeForeign, "the name %s is taken by container %.12s, which was made by somebody else; adopt it, remove it, or choose another name",
 			name, found.ID)
 	}
-	return err
+	return u, err
 }
 
 // mistaken refuses a name that podman would take for another container. The generator has
@@ -249,15 +257,12 @@ func (c *containers) RemoveContainer(ctx context.Context, name string) error {
 	if err := c.available(ctx); err != nil {
 		return err
 	}
-	if err := c.ours(ctx, name); err != nil {
+	u, err := c.ours(ctx, name)
+	if err != nil {
 		return err
 	}
 	defer c.forgetLook(name)
 	unit := unitOf(name)
-	u, err := c.unit(ctx, name)
-	if err != nil {
-		return err
-	}
 	if u.Load != topology.NotFound && u.Active != "inactive" && u.Active != "failed" {
 		if err := c.job(ctx, "stop", unit, stop, ""); err != nil {
 			return err
