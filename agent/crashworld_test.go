@@ -336,9 +336,9 @@ type lateContainers struct {
 	w *world
 }
 
-func (c lateContainers) EnsureImage(ctx context.Context, image string) (string, error) {
-	digest, err := c.Containers.EnsureImage(ctx, image)
-	return digest, c.w.after(memory.OpEnsureImage, image, err)
+func (c lateContainers) EnsureImage(ctx context.Context, r topology.ImageRequest) (string, error) {
+	digest, err := c.Containers.EnsureImage(ctx, r)
+	return digest, c.w.after(memory.OpEnsureImage, r.Image, err)
 }
 
 func (c lateContainers) Run(ctx context.Context, x topology.ContainerConfig) error {

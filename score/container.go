@@ -43,6 +43,12 @@ type Container struct {
 	Image string `json:"image" effect:"disrupt" jsonschema:"example=registry.example.org/web:1.4"`
 	// State says whether the container runs. One that is stopped is not started at boot either.
 	State RunState `json:"state,omitempty" effect:"disrupt" jsonschema:"enum=running,enum=stopped,default=running"`
+	// Pull says when the registry is asked for the image: missing, if it is not on the device; always, when the score is
+	// new and then about once an hour, and another image that a tag stands for by then makes the container anew, once;
+	// never, so that it has to be brought by other means.
+	Pull Pull `json:"pull,omitempty" effect:"none" jsonschema:"enum=missing,enum=always,enum=never,default=missing,example=always"`
+	// Registry is how the registry of the image is asked, if it wants to know who asks.
+	Registry *Registry `json:"registry,omitempty" effect:"none"`
 	// Entrypoint replaces the entrypoint of the image: a list of arguments, without a shell.
 	Entrypoint []string `json:"entrypoint,omitempty" effect:"disrupt" jsonschema:"example=/usr/bin/web"`
 	// Command replaces the command of the image: a list of arguments, without a shell.
@@ -174,6 +180,7 @@ func (c Container) Check(r *Report) {
 		r.At("name").Errorf("continuo-agent is the agent itself")
 	}
 	checkImage(r.At("image"), c.Image)
+	c.checkPull(r)
 	if policies := []string{string(RestartNever), string(RestartFailure), string(RestartAlways)}; c.Restart != "" && !slices.Contains(policies, string(c.Restart)) {
 		r.At("restart").Errorf("unknown restart %q%s", c.Restart, didYouMean(string(c.Restart), policies))
 	}

@@ -13,6 +13,8 @@ type ContainerState struct {
 	ID         string
 	Image      string // as it was asked for
 	Digest     string // of the image that runs: sha256:…
+	Here       string // digest of what Image stands for on this device now; empty: nothing
+	Newest     string // digest of what the registry had for Image when it was asked last; empty: nobody asked
 	ExitCode   int    // of the last run
 	Health     string // healthy, unhealthy, starting; empty: no health check
 	Unit       ServiceState
@@ -36,6 +38,8 @@ type NamedContainer struct {
 
 // ContainerReader observes containers.
 type ContainerReader interface {
+	ImageReader
+
 	// AllContainers returns every container that is there, running or not, sorted by name.
 	// It may cost much more than to ask for one, and is not for every pass.
 	AllContainers(ctx context.Context) ([]NamedContainer, error)
@@ -43,18 +47,12 @@ type ContainerReader interface {
 	// Container returns the state of a container. One that does not exist is "absent",
 	// not an error.
 	Container(ctx context.Context, name string) (ContainerState, error)
-
-	// Image returns the digest of an image that is here; empty if it is not. It fetches nothing.
-	Image(ctx context.Context, image string) (digest string, err error)
 }
 
 // ContainerWriter changes containers.
 type ContainerWriter interface {
 	ContainerReader
-
-	// EnsureImage fetches an image that is not here yet and returns its digest. It
-	// touches no container. The image is durably stored when it returns.
-	EnsureImage(ctx context.Context, image string) (digest string, err error)
+	ImageWriter
 
 	// Run makes the container so and starts it, under the service manager, replacing one
 	// of the same name that carries our mark: that gets its stop signal and its time first.
@@ -80,4 +78,7 @@ type ContainerWriter interface {
 }
 
 // Containers is a container runtime.
-type Containers interface{ ContainerWriter }
+type Containers interface {
+	ContainerWriter
+	ImageCollector
+}

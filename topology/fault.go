@@ -34,6 +34,7 @@ const (
 	CodeStartLimit   Code = "start_limit"        // it was started too often
 	CodeDefinition   Code = "definition"         // the service manager does not accept the definition
 	CodeImage        Code = "image_unavailable"  // the image is not here and cannot be had
+	CodeImageCheck   Code = "image_check"        // the image is here, and whether its registry has another could not be found out
 	CodeImageStore   Code = "image_store"        // the image store is damaged
 	CodeSecret       Code = "secret_unavailable" // the device has no such secret, or cannot read it
 	CodeRadioBlocked Code = "radio_blocked"      // the radio is switched off, by a switch or for want of a country

@@ -53,6 +53,8 @@ type Config struct {
 	Root string `json:"root,omitempty"`
 	// Relist is the time between full passes when nothing happens. If it is left out, 5 minutes.
 	Relist score.Duration `json:"relist,omitzero"`
+	// Registries is how this device asks the registries of images.
+	Registries Registries `json:"registries,omitzero"`
 	// Ceiling is what may be done to this device at all, whoever signed for it. If it is left out, everything.
 	Ceiling authority.Ceiling `json:"ceiling,omitzero"`
 	// Secrets says where the owner of the device keeps the values that scores name.
@@ -172,6 +174,7 @@ func (c Config) Validate() []score.Problem {
 	if c.Relist != 0 && time.Duration(c.Relist) < shortestRelist {
 		r.At("relist").Errorf("relist must be at least %s", shortestRelist)
 	}
+	c.Registries.check(r.At("registries"))
 	c.Ceiling.Check(r.At("ceiling"))
 	c.Secrets.check(r.At("secrets"))
 	return r.Problems()

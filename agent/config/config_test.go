@@ -67,6 +67,8 @@ func TestValidate(t *testing.T) {
 		{"key twice", func(c *Config) { c.Trust.Control = append(c.Trust.Control, c.Trust.Control[0]) }, "/trust/control/1: the key is listed twice"},
 		{"relative state", func(c *Config) { c.State = "state" }, `/state: path "state" must be absolute`},
 		{"relist of a nanosecond", func(c *Config) { c.Relist = 1 }, "/relist: relist must be at least 10s"},
+		{"registry with a scheme", func(c *Config) { c.Registries.Plaintext = []string{"http://192.0.2.7:5000"} }, "/registries/plaintext/0: \"http://192.0.2.7:5000\" is not the host of a registry"},
+		{"registry twice", func(c *Config) { c.Registries.Plaintext = []string{"hub:5000", "hub:5000"} }, "/registries/plaintext/1: the registry is listed twice"},
 		{"ceiling", func(c *Config) { c.Ceiling.Paths = []string{"srv"} }, `/ceiling/paths/0: path "srv" must be absolute and clean`},
 		{"several", func(c *Config) { c.Device, c.Servers = "", nil }, "\n"},
 	}

@@ -48,19 +48,20 @@ func Kind[T Needs](t T) interpret.Binding {
 const (
 	fieldPresent    = "present"
 	fieldImage      = "image"
-	fieldSpec       = "spec" // all that the container is made from
+	fieldDigest     = "digest" // of the image that its tag stands for
+	fieldSpec       = "spec"   // all that the container is made from
 	fieldDefinition = "definition"
 	fieldInstalled  = "installed" // the container as it was created, against its definition
 	fieldState      = "state"
 )
 
-var own = []string{fieldPresent, fieldSpec, fieldDefinition, fieldInstalled, fieldState}
+var own = []string{fieldPresent, fieldSpec, fieldDefinition, fieldInstalled, fieldState, fieldDigest}
 
 type interpreter struct{}
 
 func (interpreter) FieldOf(c topology.Code) string {
 	switch c {
-	case topology.CodeImage, topology.CodeImageStore:
+	case topology.CodeImage, topology.CodeImageStore, topology.CodeImageCheck:
 		return fieldImage
 	case topology.CodeSecret:
 		return "secrets"
@@ -118,6 +119,9 @@ func (interpreter) Diff(s score.Container, o Observed) []interpret.Change {
 	} else if len(o.Departs) > 0 {
 		differ(fieldInstalled, "other "+strings.Join(o.Departs, ", "), "as defined", interpret.Disrupt)
 	}
+	if s.Follows() && !stopped && o.Image == s.Image && o.NewestDigest != "" && o.NewestDigest != o.Digest {
+		differ(fieldDigest, o.Digest, o.NewestDigest, interpret.Disrupt)
+	}
 	if !o.Defined {
 		differ(fieldDefinition, "absent", "present", interpret.Disrupt)
 	}
@@ -152,7 +156,7 @@ func (interpreter) Apply(ctx context.Context, w writer, s score.Container, t int
 		c.Replaces = o.definition
 	}
 	if !stopped { // before anything that runs is touched; to stop it nothing is fetched
-		if err := fetch(ctx, w, s); err != nil {
+		if err := prepare(ctx, w, s, t); err != nil {
 			return err
 		}
 	}
@@ -171,39 +175,4 @@ func has(t interpret.Task, fields []string) bool {
 // Remove removes the container, its secrets and its definition; volumes and images stay.
 func (interpreter) Remove(ctx context.Context, w writer, last score.Container) error {
 	return w.RemoveContainer(ctx, last.Name)
-}
-
-// Prefetch fetches the images. A tag that is here already is not asked for again: what
-// runs is named by its digest in the status, and a digest in the score pins it.
-func (interpreter) Prefetch(ctx context.Context, w writer, s score.Container) error {
-	if s.State == score.Stopped {
-		return nil
-	}
-	return fetch(ctx, w, s)
-}
-
-func fetch(ctx context.Context, w topology.ContainerWriter, s score.Container) error {
-	for _, image := range config(s, nil, "").Images() {
-		if _, err := w.EnsureImage(ctx, image); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Stocked reports an image that is not here.
-func (interpreter) Stocked(ctx context.Context, r reader, s score.Container) error {
-	if s.State == score.Stopped {
-		return nil
-	}
-	for _, image := range config(s, nil, "").Images() {
-		digest, err := r.Image(ctx, image)
-		if err == nil && digest == "" {
-			err = topology.Faultf(topology.CodeImage, "the image %s is not on this device", image)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -22,6 +22,10 @@ type Observed struct {
 	Image string `json:"image,omitempty"`
 	// Digest of the image that runs: sha256 and its hex digits.
 	Digest string `json:"digest,omitempty"`
+	// HereDigest is the digest of the image that Image stands for on this device now: what runs after a restart.
+	HereDigest string `json:"hereDigest,omitempty"`
+	// NewestDigest is the digest of the image that the registry had for Image when it was asked last.
+	NewestDigest string `json:"newestDigest,omitempty"`
 	// ExitCode of the last run.
 	ExitCode int `json:"exitCode"`
 	// Health as the container says itself: healthy, unhealthy, starting. A container without a health check says nothing.
@@ -52,7 +56,7 @@ type Observed struct {
 
 func observed(s score.Container, st topology.ContainerState) Observed {
 	o := Observed{
-		State: st.State, Since: st.Since, Restarts: st.Restarts, ID: st.ID, Image: st.Image, Digest: st.Digest,
+		State: st.State, Since: st.Since, Restarts: st.Restarts, ID: st.ID, Image: st.Image, Digest: st.Digest, HereDigest: st.Here, NewestDigest: st.Newest,
 		ExitCode: st.ExitCode, Health: st.Health, SpecDigest: st.SpecDigest, Departs: st.Departs,
 		Defined: st.Definition.Type == topology.Regular,
 		Load:    st.Unit.Load, Active: st.Unit.Active, Sub: st.Unit.Sub, Result: st.Unit.Result,

@@ -48,6 +48,8 @@ var others = map[string][]func(reflect.Value){
 	"container.init":         {set([]score.InitContainer(nil)), set([]score.InitContainer{{Name: "one"}})},
 	"container.reloadOn":     {set([]score.ID{"conf"})},
 	"container.reloadSignal": {set(score.Signal("USR1"))},
+	"container.pull":         {set(score.PullAlways)},
+	"container.registry":     {set(&score.Registry{Username: "pi", Password: score.SecretRef{Secret: "token"}})},
 	"container.ports":        {set([]score.Port(nil)), set([]score.Port{{Host: 8081, Container: 80}})},
 	"container.volumes":      {set([]score.Volume(nil)), set([]score.Volume{{Source: "/srv/other", Target: "/data"}})},
 	"container.restart":      {set(score.Restart("")), set(score.RestartNever)},

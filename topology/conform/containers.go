@@ -170,12 +170,12 @@ var containerTests = []test[ContainerBench]{
 		made(t, b.state(t, c.Name), c)
 	}},
 	{"images (77)", func(t *testing.T, b ContainerBench) {
-		digest, err := b.Containers.EnsureImage(t.Context(), b.Runs.Image)
+		digest, err := b.Containers.EnsureImage(t.Context(), topology.ImageRequest{Image: b.Runs.Image})
 		ok(t, err)
 		c := b.config(t, b.Runs, "image")
 		st := b.run(t, c)
 		equal(t, "digest", st.Digest, digest)
-		again, err := b.Containers.EnsureImage(t.Context(), b.Runs.Image)
+		again, err := b.Containers.EnsureImage(t.Context(), topology.ImageRequest{Image: b.Runs.Image})
 		ok(t, err)
 		equal(t, "digest of an image that is here", again, digest)
 		equal(t, "id, which nobody asked to change", b.state(t, c.Name).ID, st.ID)
@@ -184,7 +184,7 @@ var containerTests = []test[ContainerBench]{
 		c := b.config(t, b.Runs, "elsewhere")
 		c.Image = b.Elsewhere
 		fails(t, b.Containers.Run(t.Context(), c), topology.CodeImage)
-		digest, err := b.Containers.EnsureImage(t.Context(), b.Elsewhere)
+		digest, err := b.Containers.EnsureImage(t.Context(), topology.ImageRequest{Image: b.Elsewhere})
 		ok(t, err)
 		if !strings.HasPrefix(digest, "sha256:") {
 			t.Errorf("digest is %q", digest)
@@ -247,7 +247,7 @@ var containerFaults = []test[ContainerBench]{
 	{"image that cannot be had (79, 80)", func(t *testing.T, b ContainerBench) {
 		c := b.config(t, b.Runs, "keeps")
 		before := b.run(t, c)
-		_, err := b.Containers.EnsureImage(t.Context(), b.Nowhere)
+		_, err := b.Containers.EnsureImage(t.Context(), topology.ImageRequest{Image: b.Nowhere})
 		fails(t, err, topology.CodeImage)
 		c.Image = b.Nowhere
 		fails(t, b.Containers.Run(t.Context(), c), topology.CodeImage)

@@ -12,14 +12,6 @@ import (
 	"github.com/continuo-fleet/continuo/topology"
 )
 
-// An Image is what containers are made from.
-type Image struct {
-	Digest  string  // sha256:…; empty: one made from the reference
-	Program Program // what a container of it does
-	Health  string  // what a container of it says of itself; empty: it has no health check
-	Init    Step    // what an init container of it does
-}
-
 // A Step is what an init container does. The zero value ends well.
 type Step struct {
 	Status int
@@ -68,6 +60,7 @@ func (c containers) Container(ctx context.Context, name string) (topology.Contai
 			st.Made = &made
 		}
 		st.Restarts, st.Departs = st.Unit.Restarts, k.departs
+		st.Here, st.Newest = c.d.images[k.config.Image].Digest, c.d.newest[k.config.Image].Digest
 		if k.config.Mark != "" && st.Definition.SHA256 != sum(define(k.config)) {
 			st.SpecDigest, st.Made = "", nil // the definition says something else by now
 		}
@@ -89,55 +82,6 @@ func (c containers) AllContainers(ctx context.Context) ([]topology.NamedContaine
 	}
 	slices.SortFunc(out, func(a, b topology.NamedContainer) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
-}
-
-func (c containers) Image(ctx context.Context, image string) (string, error) {
-	if err := c.d.control.enter(ctx, Call{OpImage, topology.Resource("image:" + image), false}); err != nil {
-		return "", err
-	}
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	if !c.d.hasImage(image) {
-		return "", nil
-	}
-	return c.d.images[image].Digest, nil
-}
-
-func (c containers) EnsureImage(ctx context.Context, image string) (string, error) {
-	c.d.mu.Lock()
-	here := c.d.hasImage(image)
-	c.d.mu.Unlock()
-	if err := c.d.control.enter(ctx, Call{OpEnsureImage, topology.Resource("image:" + image), !here}); err != nil {
-		return "", err
-	}
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	if c.d.hasImage(image) {
-		return c.d.images[image].Digest, nil
-	}
-	if c.d.offline {
-		return "", topology.Faultf(topology.CodeImage, "cannot fetch %s: the registry does not answer", image)
-	}
-	im, known := c.d.registry[image]
-	if known && im == nil {
-		return "", topology.Faultf(topology.CodeImage, "cannot fetch %s: the registry does not have it", image)
-	}
-	if !known {
-		im = &Image{}
-	}
-	return c.d.store(image, *im).Digest, nil
-}
-
-func (d *Device) hasImage(ref string) bool { _, ok := d.images[ref]; return ok }
-
-// store keeps an image on the device.
-func (d *Device) store(ref string, im Image) Image {
-	if _, digest, ok := strings.Cut(ref, "@"); ok {
-		im.Digest = digest
-	}
-	im.Digest = cmp.Or(im.Digest, "sha256:"+sum(ref))
-	d.images[ref] = im
-	return im
 }
 
 func sum(s string) string {
@@ -208,22 +152,6 @@ func (c containers) RemoveContainer(ctx context.Context, name string) error {
 }
 
 // The methods below act on containers and images as somebody else would.
-
-// Publish puts an image into the registry. The registry has a plain image for every
-// other reference, until Unpublish or Offline.
-func (d *Device) Publish(ref string, im Image) { d.hands(func() { d.registry[ref] = &im }) }
-
-// Unpublish takes an image out of the registry.
-func (d *Device) Unpublish(ref string) { d.hands(func() { d.registry[ref] = nil }) }
-
-// Offline makes the registry unreachable, or reachable again.
-func (d *Device) Offline(on bool) { d.hands(func() { d.offline = on }) }
-
-// LoadImage puts an image on the device.
-func (d *Device) LoadImage(ref string, im Image) { d.hands(func() { d.store(ref, im) }) }
-
-// RemoveImage takes an image off the device.
-func (d *Device) RemoveImage(ref string) { d.hands(func() { delete(d.images, ref) }) }
 
 // RunByHand runs a container that is no business of the agent.
 func (d *Device) RunByHand(name, image string) {

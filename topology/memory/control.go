@@ -36,6 +36,8 @@ const (
 	OpAllContainers   Op = "AllContainers"
 	OpImage           Op = "Image"
 	OpEnsureImage     Op = "EnsureImage"
+	OpUseNewest       Op = "UseNewest"
+	OpCollectImages   Op = "CollectImages"
 	OpRun             Op = "Run"
 	OpRestartRun      Op = "RestartContainer" // Restart of the container capability
 	OpReloadRun       Op = "ReloadContainer"  // Reload of the container capability
@@ -111,7 +113,7 @@ func (o Op) capability() Capability {
 	case OpFile, OpContent, OpDigest, OpEntries, OpWriteFile, OpSetAttributes, OpRemoveFile,
 		OpMakeDirectory, OpRemoveDirectory, OpMakeSymlink, OpRemoveSymlink:
 		return Files
-	case OpContainer, OpAllContainers, OpImage, OpEnsureImage, OpRun, OpRestartRun, OpReloadRun, OpRemoveContainer:
+	case OpContainer, OpAllContainers, OpImage, OpEnsureImage, OpUseNewest, OpCollectImages, OpRun, OpRestartRun, OpReloadRun, OpRemoveContainer:
 		return Containers
 	case OpHostname, OpSetHostname:
 		return Host

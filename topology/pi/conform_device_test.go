@@ -173,7 +173,8 @@ func containerBench(d *Device, elsewhere string) conform.ContainerBench {
 
 func TestConformContainers(t *testing.T) {
 	box(t)
-	_, addr := serveRegistry(t)
+	r, addr := serveRegistry(t)
+	r.put(t, "conform:1", layerOfBusybox(t))
 	elsewhere := addr + "/conform:1"
 	t.Cleanup(func() { _, _ = do("podman", "rmi", "-f", elsewhere) })
 	conform.Containers(t, func(t *testing.T) conform.ContainerBench { return containerBench(device(t), elsewhere) })

@@ -73,7 +73,7 @@ func TestContainerLife(t *testing.T) { // H25, H58, X35
 	if st := look(t, c, "ct-life"); st.State != "absent" || st.Mark != "" || st.SpecDigest != "" {
 		t.Fatalf("before: %+v", st)
 	}
-	digest, err := c.EnsureImage(t.Context(), busybox)
+	digest, err := c.EnsureImage(t.Context(), topology.ImageRequest{Image: busybox})
 	if err != nil || !strings.HasPrefix(digest, "sha256:") {
 		t.Fatal(digest, err)
 	}

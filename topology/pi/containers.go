@@ -26,11 +26,10 @@ type containers struct {
 	known map[string]*looked
 }
 
-func newContainers(s *services, maxAge time.Duration) *containers {
-	return &containers{
-		services: s, maxAge: maxAge, known: map[string]*looked{},
-		podman: newPodman(s, podmanSocket, podmanTimeout),
-	}
+func newContainers(s *services, o Options) *containers {
+	p := newPodman(s, podmanSocket, podmanTimeout)
+	p.plaintext = o.Plaintext
+	return &containers{services: s, maxAge: o.MaxAge, known: map[string]*looked{}, podman: p}
 }
 
 // looked is what podman said about a container, and what systemd said at that time.
@@ -43,6 +42,8 @@ type looked struct {
 	at                      time.Time
 	found                   *inspected // nil: no container
 	digest                  string     // of its image
+	here                    string     // digest of what its reference stands for
+	newest                  string     // and of what its registry had last
 }
 
 func (l *looked) fresh(u topology.ServiceState, maxAge time.Duration) bool {
@@ -148,7 +149,7 @@ func (c *containers) look(ctx context.Context, name string, u topology.ServiceSt
 		return nil, err
 	}
 	if l.found != nil {
-		if l.digest, err = c.podman.digest(ctx, l.found.Image, l.found.Config.Image); err != nil {
+		if err := c.lookAtImages(ctx, l); err != nil {
 			return nil, err
 		}
 	}
@@ -199,7 +200,7 @@ func (l *looked) state(u unitState) topology.ContainerState {
 
 // container fills in what podman says of the container itself.
 func (l *looked) container(st *topology.ContainerState) {
-	st.ID, st.Digest = l.found.ID, l.digest
+	st.ID, st.Digest, st.Here, st.Newest = l.found.ID, l.digest, l.here, l.newest
 	st.Image = l.found.Config.Image
 	st.Mark = topology.Mark(l.found.Config.Labels[ownerLabel])
 	st.SpecDigest = l.found.Config.Labels[specLabel]

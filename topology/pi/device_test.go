@@ -29,7 +29,7 @@ func settling(t testing.TB, d time.Duration) *Device {
 	if os.Getenv("CONTINUO_IN_BOX") != "1" {
 		t.Fatal("this test runs in a box only: it changes the units of the machine")
 	}
-	dev, err := Open(t.Context(), Options{Settle: d})
+	dev, err := Open(t.Context(), Options{Settle: d, Plaintext: []string{registryAddr}})
 	if err != nil {
 		t.Fatal(err)
 	}

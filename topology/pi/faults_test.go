@@ -251,7 +251,7 @@ func TestBelowRootNothingRuns(t *testing.T) { // X29
 	wantCode(t, d.Services().Start(t.Context(), "x.service", true), topology.CodeUnavailable)
 	_, err = d.Containers().Container(t.Context(), "web")
 	wantCode(t, err, topology.CodeUnavailable)
-	_, err = d.Containers().EnsureImage(t.Context(), "localhost/x:1")
+	_, err = d.Containers().EnsureImage(t.Context(), topology.ImageRequest{Image: "localhost/x:1"})
 	wantCode(t, err, topology.CodeUnavailable)
 	wantCode(t, d.Containers().Run(t.Context(), topology.ContainerConfig{Name: "web", Mark: "a/b"}), topology.CodeUnavailable)
 	_, err = d.Host().Hostname(t.Context())

@@ -1,24 +1,14 @@
 package pi
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
-
-// pullTimeout bounds one pull; slow links and large images are ordinary.
-const pullTimeout = 2 * time.Hour
 
 // Image returns the digest of an image that is here.
 func (c *containers) Image(ctx context.Context, image string) (string, error) {
@@ -28,44 +18,109 @@ func (c *containers) Image(ctx context.Context, image string) (string, error) {
 	return c.podman.digest(ctx, image, image)
 }
 
-// EnsureImage fetches an image that is not here.
-func (c *containers) EnsureImage(ctx context.Context, image string) (string, error) {
-	if digest, err := c.Image(ctx, image); err != nil || digest != "" {
-		return digest, err
+// EnsureImage fetches an image that is not here, or looks whether there is a newer one.
+func (c *containers) EnsureImage(ctx context.Context, r topology.ImageRequest) (string, error) {
+	if err := c.available(ctx); err != nil {
+		return "", err
 	}
-	return c.podman.pull(ctx, image)
+	end, err := c.podman.pulling.enter(ctx, r.Image) // two that want the same fetch it once
+	if err != nil {
+		return "", topology.FaultOf(err)
+	}
+	defer end()
+	here, err := c.podman.image(ctx, r.Image)
+	if err != nil {
+		return "", err
+	}
+	if here != nil && (!r.Ask || strings.Contains(r.Image, "@")) {
+		return here.digest(r.Image), nil
+	}
+	got, err := c.podman.fetch(ctx, r, here)
+	switch {
+	case err != nil && here != nil:
+		return here.digest(r.Image), topology.Faultf(topology.CodeImageCheck, "cannot check image %s: %v; %s stays in use", r.Image, err, here.digest(r.Image))
+	case err != nil:
+		return "", err
+	case r.Ask:
+		c.forgetLooks()
+	}
+	return got.digest(r.Image), nil
 }
 
-// digest returns that of an image, or "" if it is not here: the digest that the registry
-// knows, or the id of an image that came from none. The image is a reference or an id;
-// reference is what was asked for, which tells one digest from another if the same image
-// was fetched in several wrappings.
-func (p *podman) digest(ctx context.Context, image, reference string) (string, error) {
-	var found struct {
-		ID          string `json:"Id"`
-		RepoDigests []string
+// UseNewest gives an image the name under which the registry had it.
+func (c *containers) UseNewest(ctx context.Context, image string) error {
+	if err := c.available(ctx); err != nil {
+		return err
 	}
-	err := p.call(ctx, p.limit, request{method: "GET", path: "/images/" + image + "/json"}, into(&found))
+	newest, err := c.podman.image(ctx, newestName(image))
+	if err != nil || newest == nil {
+		return err
+	}
+	here, err := c.podman.image(ctx, image)
+	if err != nil || here != nil && here.ID == newest.ID {
+		return err
+	}
+	if err := c.podman.name(ctx, newest.ID, image); err != nil {
+		return err
+	}
+	c.forgetLooks()
+	return c.podman.flush(ctx)
+}
+
+// forgetLooks makes the next look at any container ask podman.
+func (c *containers) forgetLooks() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.known)
+}
+
+// An image as podman tells of it.
+type image struct {
+	ID          string `json:"Id"`
+	RepoDigests []string
+}
+
+// image returns an image by a reference or an id, or nil.
+func (p *podman) image(ctx context.Context, reference string) (*image, error) {
+	found := new(image)
+	err := p.call(ctx, p.limit, request{method: "GET", path: "/images/" + reference + "/json"}, into(found))
 	if notFound(err) {
-		return "", nil
+		return nil, nil
 	}
 	if err != nil {
-		return "", podmanFault("inspect image "+image, err)
+		return nil, podmanFault("inspect image "+reference, err)
 	}
-	if d := registryDigest(found.RepoDigests, reference); d != "" {
-		return d, nil
+	found.ID = strings.TrimPrefix(found.ID, "sha256:")
+	return found, nil
+}
+
+// digest returns that of an image, or "" if it is not here. The image is a reference or an
+// id; reference is what was asked for, which tells one digest from another if the same image
+// was fetched in several wrappings.
+func (p *podman) digest(ctx context.Context, image, reference string) (string, error) {
+	found, err := p.image(ctx, image)
+	if err != nil || found == nil {
+		return "", err
 	}
-	return "sha256:" + strings.TrimPrefix(found.ID, "sha256:"), nil
+	return found.digest(reference), nil
+}
+
+// digest is the one that the registry knows, or the id of an image that came from none.
+func (im *image) digest(reference string) string {
+	if d := registryDigest(im.RepoDigests, reference); d != "" {
+		return d
+	}
+	return "sha256:" + im.ID
 }
 
 // registryDigest picks the digest of a reference: the one that it names, or the first of
-// its repository. What was built here has none.
+// its repository, or of the name that we keep it under. What was built here has none.
 func registryDigest(known []string, reference string) string {
 	first, repository := "", repositoryOf(reference)
 	_, named, _ := strings.Cut(reference, "@")
 	for _, d := range known {
 		repo, digest, _ := strings.Cut(d, "@")
-		if repo != repository || strings.HasPrefix(repo, "localhost/") {
+		if repo != keptUnder(reference) && (repo != repository || strings.HasPrefix(repo, "localhost/")) {
 			continue
 		}
 		if digest == named {
@@ -87,52 +142,6 @@ func repositoryOf(image string) string {
 	return image
 }
 
-// pull fetches an image and flushes the storage: a power cut just afterwards would leave
-// an image that is listed and cannot run.
-func (p *podman) pull(ctx context.Context, image string) (string, error) {
-	// Of a tag and a digest the digest counts; podman takes one of them.
-	from := repositoryOf(image)
-	tag := strings.TrimPrefix(strings.TrimPrefix(image, from), ":")
-	if _, digest, ok := strings.Cut(tag, "@"); ok {
-		tag = digest
-	}
-	query := url.Values{"fromImage": {from}, "tag": {cmp.Or(tag, "latest")}}
-	err := p.call(ctx, pullTimeout, request{method: "POST", path: "/images/create", query: query}, progress)
-	if err != nil {
-		f := podmanFault("fetch "+image, err).(*topology.Fault)
-		if f.Code == topology.CodeUnknown || notFound(err) {
-			f.Code = topology.CodeImage
-		}
-		return "", f
-	}
-	if err := p.flush(ctx); err != nil {
-		return "", topology.Faultf(topology.FaultOf(err).Code, "cannot store %s durably: %v", image, err)
-	}
-	digest, err := p.digest(ctx, image, image)
-	if err == nil && digest == "" {
-		err = topology.Faultf(topology.CodeImage, "%s was fetched and is not here", image)
-	}
-	return digest, err
-}
-
-// progress reads what podman tells about a pull to its end: a failure is told there, too.
-func progress(r io.Reader) error {
-	for d := json.NewDecoder(r); ; {
-		var said struct {
-			Error       string
-			ErrorDetail struct{ Message string }
-		}
-		if err := d.Decode(&said); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("podman's answer makes no sense: %w", err)
-		}
-		if text := cmp.Or(said.ErrorDetail.Message, said.Error); text != "" {
-			return errors.New(text)
-		}
-	}
-}
-
 // flush writes podman's storage to the disk.
 func (p *podman) flush(ctx context.Context) error {
 	var info struct{ DockerRootDir string }
@@ -146,16 +155,4 @@ func (p *podman) flush(ctx context.Context) error {
 	}
 	defer d.Close()
 	return unix.Syncfs(int(d.Fd()))
-}
-
-// renew removes an image that is damaged and fetches it again: once.
-func (p *podman) renew(ctx context.Context, image string) error {
-	err := p.call(ctx, removeTimeout, request{method: "DELETE", path: "/images/" + image, query: url.Values{"force": {"1"}}}, nil)
-	if err != nil && !notFound(err) {
-		return topology.Faultf(topology.CodeImageStore, "the image store is damaged, and %s cannot be removed from it: %v; podman system check --repair may help", image, err)
-	}
-	if _, err := p.pull(ctx, image); err != nil {
-		return topology.Faultf(topology.CodeImageStore, "the image store is damaged, and %s cannot be fetched again: %v", image, err)
-	}
-	return nil
 }

@@ -47,6 +47,10 @@ type Options struct {
 	// manager reports no change. It bounds how late a change that podman alone knows, such
 	// as a pause, is seen. Default: 5 min.
 	MaxAge time.Duration
+
+	// Plaintext are the registries, HOST or HOST:PORT, that may be asked for images without
+	// encryption. All others are asked with it, whatever podman's own configuration says.
+	Plaintext []string
 }
 
 // Device is the machine. Its methods may be called from several goroutines at once.
@@ -102,7 +106,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 	return &Device{
 		files:      f,
 		services:   s,
-		containers: newContainers(s, o.MaxAge),
+		containers: newContainers(s, o),
 		host:       &host{b, f},
 		clock:      &clock{b, f, s},
 		firewall:   &firewall{below: o.Root != "", services: s, dir: filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "checkpoints"), revert: o.Revert},

@@ -29,6 +29,9 @@ type podman struct {
 	socket   string
 	limit    time.Duration // of one call; a broken container may hang its own
 	http     *http.Client
+
+	plaintext []string // registries that may be asked without encryption
+	pulling   lanes
 }
 
 func newPodman(s *services, socket string, limit time.Duration) *podman {
@@ -44,11 +47,16 @@ func newPodman(s *services, socket string, limit time.Duration) *podman {
 // read here have been the same in it since podman 3.
 type request struct {
 	method, path string // the path is below the version
+	native       bool   // of the API that is podman's own, for what Docker's does not have
 	query        url.Values
+	header       map[string]string
 	body         any // nil: none
 }
 
-const apiVersion = "/v1.41"
+const (
+	apiVersion    = "/v1.41"
+	nativeVersion = "/v4.0.0/libpod"
+)
 
 // A refusal is what podman has against a request.
 type refusal struct {
@@ -98,10 +106,17 @@ func (p *podman) ask(ctx context.Context, q request, read func(io.Reader) error)
 		}
 		body = bytes.NewReader(b)
 	}
-	u := url.URL{Scheme: "http", Host: "podman", Path: apiVersion + q.path, RawQuery: q.query.Encode()}
+	version := apiVersion
+	if q.native {
+		version = nativeVersion
+	}
+	u := url.URL{Scheme: "http", Host: "podman", Path: version + q.path, RawQuery: q.query.Encode()}
 	r, err := http.NewRequestWithContext(ctx, q.method, u.String(), body)
 	if err != nil {
 		return err
+	}
+	for key, value := range q.header {
+		r.Header.Set(key, value)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := p.http.Do(r)

@@ -128,33 +128,36 @@ func TestPodmanWords(t *testing.T) { // cases 80, 94
 		{200, `{"error":"lookup r: no such host"}`},
 	} {
 		status, body = tt.status, tt.body
-		_, err := p.pull(t.Context(), "r.example.org/x:1")
+		err := p.pull(t.Context(), topology.ImageRequest{Image: "r.example.org/x:1"})
 		wantCode(t, err, topology.CodeImage, "cannot fetch r.example.org/x:1", "no such host")
 	}
 	status, body = 200, `{"status":"Pulling`
-	_, err := p.pull(t.Context(), "r.example.org/x:1")
+	err := p.pull(t.Context(), topology.ImageRequest{Image: "r.example.org/x:1"})
 	wantCode(t, err, topology.CodeImage, "makes no sense")
 }
 
-// What is asked of podman when an image is fetched: one reference, by its digest if it has one.
+// What is asked of podman when an image is fetched: one reference, by its digest if it has one, with encryption unless
+// the device says otherwise of that registry.
 func TestPullNames(t *testing.T) {
 	var asked string
 	p := fakePodman(t, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
 		if asked == "" {
-			asked = r.Method + " " + r.URL.Path + " " + r.URL.Query().Get("fromImage") + " " + r.URL.Query().Get("tag")
+			asked = r.Method + " " + r.URL.Path + " " + r.URL.Query().Get("reference") + " " + r.URL.Query().Get("tlsVerify")
 		}
 		w.WriteHeader(http.StatusInternalServerError)
 	})
+	p.plaintext = []string{"r.example.org:5001"}
 	for image, want := range map[string]string{
-		"r.example.org/a/b":                "r.example.org/a/b latest",
-		"r.example.org:5000/a:1":           "r.example.org:5000/a 1",
-		"r.example.org:5000/a@sha256:ab":   "r.example.org:5000/a sha256:ab",
-		"r.example.org:5000/a:1@sha256:ab": "r.example.org:5000/a sha256:ab",
+		"r.example.org/a/b:2":              "r.example.org/a/b:2 true",
+		"r.example.org:5000/a:1":           "r.example.org:5000/a:1 true",
+		"r.example.org:5001/a:1":           "r.example.org:5001/a:1 false",
+		"r.example.org:5000/a@sha256:ab":   "r.example.org:5000/a@sha256:ab true",
+		"r.example.org:5000/a:1@sha256:ab": "r.example.org:5000/a@sha256:ab true",
 	} {
 		asked = ""
-		_, err := p.pull(t.Context(), image)
+		err := p.pull(t.Context(), topology.ImageRequest{Image: image})
 		wantCode(t, err, topology.CodeImage, image)
-		if asked != "POST /v1.41/images/create "+want {
+		if asked != "POST /v4.0.0/libpod/images/pull "+want {
 			t.Errorf("%s: asked for %s", image, asked)
 		}
 	}
@@ -251,6 +254,5 @@ func FuzzInspect(f *testing.F) {
 			(&looked{found: found}).state(unitState{})
 			found.departs(&topology.ContainerConfig{Image: "a", Entrypoint: []string{"a", "b"}, Command: []string{"c"}, Env: []string{"A=1"}, User: "u", WorkingDir: "/w"})
 		}
-		_ = progress(bytes.NewReader(text))
 	})
 }

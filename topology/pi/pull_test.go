@@ -1,0 +1,107 @@
+package pi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+func TestPullProgress(t *testing.T) {
+	var got []topology.Progress
+	err := pulled(strings.NewReader(`{"status":"Pulling fs layer","progressDetail":{},"id":"a"}
+{"status":"Downloading","progressDetail":{"current":10,"total":100},"id":"a"}
+{"status":"Downloading","progressDetail":{"current":5,"total":50},"id":"b"}
+
+{"status":"Downloading","progressDetail":{"current":60,"total":100},"id":"a"}
+{"status":"Download complete","progressDetail":{},"id":"b"}
+`), func(p topology.Progress) { got = append(got, p) })
+	if want := "[{10 100} {15 150} {65 150}]"; err != nil || fmt.Sprint(got) != want {
+		t.Errorf("got %v, %v; want %s", got, err, want)
+	}
+	if err := pulled(strings.NewReader(`{"status":"`+strings.Repeat("x", maxPullLine)+`"}`), func(topology.Progress) {}); err == nil {
+		t.Error("a line without an end was read")
+	}
+}
+
+// A password goes to podman in a header, for this one request, and is in no text about what came of it.
+func TestPullPassword(t *testing.T) { // G58
+	const canary = "c4n4ry"
+	p := fakePodman(t, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		header, err := base64.URLEncoding.DecodeString(r.Header.Get("X-Registry-Auth"))
+		var auth struct{ Username, Password string }
+		if err == nil {
+			err = json.Unmarshal(header, &auth)
+		}
+		if err != nil || auth.Username != "pi" || auth.Password != canary || strings.Contains(r.URL.String(), canary) {
+			t.Errorf("asked with %q (%v) at %s", header, err, r.URL)
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, `{"message":"unauthorized"}`)
+	})
+	err := p.pull(t.Context(), topology.ImageRequest{Image: "r.example.org/x:1", Username: "pi", Password: []byte(canary)})
+	wantCode(t, err, topology.CodeImage, "r.example.org/x:1", "unauthorized")
+	if strings.Contains(err.Error(), canary) {
+		t.Errorf("the text has the password: %v", err)
+	}
+}
+
+// What could help is said where podman's words do not say it.
+func TestPullHints(t *testing.T) {
+	var words string
+	p := fakePodman(t, 10*time.Second, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_ = json.NewEncoder(w).Encode(map[string]string{"message": words})
+	})
+	for said, hint := range map[string]string{
+		"http: server gave HTTP response to HTTPS client":                  "registries.plaintext",
+		"unable to retrieve auth token: invalid username: unauthorized: x": "under registry",
+	} {
+		words = said
+		wantCode(t, p.pull(t.Context(), topology.ImageRequest{Image: "r.example.org/x:1"}), topology.CodeImage, said, hint)
+	}
+}
+
+func TestOursIsWhatWeNamed(t *testing.T) {
+	kept := keptName("r.example.org/x:1", "1234")
+	tests := []struct {
+		name string
+		tags []string
+		want bool
+	}{
+		{"fetched", []string{"r.example.org/x:1", kept}, true},
+		{"fetched, and another came in its place", []string{kept}, true},
+		{"newest of its reference", []string{kept, newestName("r.example.org/x:1")}, true},
+		{"here before", []string{"r.example.org/x:1", newestName("r.example.org/x:1")}, false},
+		{"by hand", []string{"r.example.org/x:1"}, false},
+		{"without a name", nil, false},
+		{"named by hand as well", []string{"r.example.org/x:1", kept, "localhost/mine:1"}, false},
+		{"fetched by hand under another name as well", []string{"r.example.org/x:1", "r.example.org/x:2", kept}, false},
+		{"our name on another image", []string{keptName("r.example.org/x:1", "5678")}, false},
+	}
+	for _, tt := range tests {
+		if got := (imageSummary{ID: "1234", RepoTags: tt.tags}).ours(); got != tt.want {
+			t.Errorf("%s: got %v", tt.name, got)
+		}
+	}
+}
+
+// Whatever podman tells about a pull, the progress is one that can be.
+func FuzzPulled(f *testing.F) {
+	f.Add([]byte(`{"status":"Downloading","progressDetail":{"current":10,"total":100},"id":"a"}` + "\n" + `{"error":"x"}`))
+	f.Add([]byte(`{"progressDetail":{"current":-1,"total":9223372036854775807}}`))
+	f.Add([]byte("\n\n[]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		_ = pulled(bytes.NewReader(text), func(p topology.Progress) {
+			if p.Done < 0 || p.Done > p.Total {
+				t.Fatalf("%+v", p)
+			}
+		})
+	})
+}
