@@ -26,7 +26,7 @@ func ensure(ctx context.Context, w writer, s score.Container, ask bool) error {
 		if s.Registry != nil && score.SameRegistry(image, s.Image) {
 			r.Username = s.Registry.Username
 			if r.Password, err = w.Secret(ctx, s.Registry.Password.Secret); err != nil {
-				return err
+				return topology.Faultf(topology.FaultOf(err).Code, "cannot ask the registry of %s: %v", image, err)
 			}
 		}
 		if _, err := w.EnsureImage(ctx, r); err != nil {
