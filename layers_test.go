@@ -75,7 +75,7 @@ var layers = []layer{
 		"cmd/internal/... internal/... github.com/spf13 github.com/sirupsen/logrus github.com/nats-io " +
 		"github.com/fsnotify/fsnotify golang.org/x/sys",
 		"flags and wiring of the operator's command"},
-	{"cmd/internal/...", "score interpret cmd/internal/... github.com/spf13 go.yaml.in/yaml",
+	{"cmd/internal/...", "score topology interpret cmd/internal/... github.com/spf13 go.yaml.in/yaml",
 		"what both commands share: how they end, and how they show a status"},
 	{"examples/...", "score schemas fleet", "examples use what a stranger may use"},
 	{"test/...", "... github.com golang.org", "harness, suites and benchmarks; nobody imports them"},
@@ -94,6 +94,7 @@ var unreachable = []struct{ packages, banned, why string }{
 
 // processes names the files that may start a process, with the reason (H31). Tests and test/ may as well.
 var processes = map[string]string{
+	"topology/pi/tools_ask.go":      "starts a program with --version, to tell one that is there from one that works (G08, G51)",
 	"topology/pi/quadlet_dryrun.go": "runs podman's Quadlet generator in -dryrun before a unit is trusted",
 }
 

@@ -23,10 +23,9 @@ type Config struct {
 	Link       Link
 	Events     topology.Events
 	Containers Containers
-	Contents   Contents
 	Supervisor Supervisor
 	Sweeper    Sweeper
-	Facts      topology.FactReader
+	Self       *Self
 	Device     string          // name of the device, for its status
 	Identity   interpret.Agent // of this process
 	Relist     time.Duration   // between full passes when nothing happens; 0 means 5 min
@@ -59,9 +58,6 @@ type Agent struct {
 	ours     map[topology.Resource]bool // changed by the last pass that changed anything, and not heard of yet
 	unkept   bool                       // the books could not be kept in the last pass, or in this one
 	unsaved  []interpret.Receipt        // that could not be kept yet
-
-	contentsOf *plan     // in force when contents that are not needed were removed last
-	contentsAt time.Time // when that was
 
 	mu        sync.Mutex
 	plan      *plan // of the last accepted intent
@@ -147,7 +143,7 @@ func (a *Agent) Run(ctx context.Context) {
 	if a.Containers != nil {
 		wg.Go(func() { a.lookAround(ctx) })
 	}
-	if a.Facts != nil {
+	if a.Self != nil {
 		wg.Go(func() { a.describing(ctx) })
 	}
 	if a.Supervisor != nil {

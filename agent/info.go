@@ -31,12 +31,27 @@ const (
 	jump = 5
 )
 
-// Describe is what a device says it is.
-func Describe(ctx context.Context, device string, id interpret.Agent, facts topology.FactReader) (interpret.DeviceInfo, error) {
+// A Self is how a device finds out what it is. Tools may be nil.
+type Self struct {
+	Facts topology.FactReader
+	Tools topology.ToolReader
+}
+
+// Describe is what a device says it is. A tool that cannot be looked at just now is left out.
+func (s Self) Describe(ctx context.Context, device string, id interpret.Agent) (interpret.DeviceInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	found, err := facts.Facts(ctx)
-	return interpret.DeviceInfo{APIVersion: apiVersion, Kind: interpret.InfoKind, Device: device, Facts: found, Agent: id, Time: now()}, err
+	found, err := s.Facts.Facts(ctx)
+	info := interpret.DeviceInfo{APIVersion: apiVersion, Kind: interpret.InfoKind, Device: device, Facts: found, Agent: id, Time: now()}
+	if s.Tools == nil || err != nil {
+		return info, err
+	}
+	for _, name := range topology.DefaultTools {
+		if st, err := s.Tools.Tool(ctx, name); err == nil {
+			info.Tools = append(info.Tools, interpret.Tool{Name: name, Condition: st.Condition(), Copies: st.Copies})
+		}
+	}
+	return info, nil
 }
 
 // describing keeps the fleet told of what this device is. It is no part of a pass.
@@ -45,7 +60,7 @@ func (a *Agent) describing(ctx context.Context) {
 	defer tick.Stop()
 	var last time.Time
 	for {
-		info, err := Describe(ctx, a.Device, a.Identity, a.Facts)
+		info, err := a.Self.Describe(ctx, a.Device, a.Identity)
 		if err != nil && ctx.Err() == nil {
 			a.Log.WithError(err).Debug("cannot find out what this device is")
 		} else if err == nil {

@@ -25,7 +25,7 @@ func (r *rig) facts(change func(*topology.Facts)) {
 }
 
 func withFacts(r *rig) func(*agent.Config) {
-	return func(c *agent.Config) { c.Facts = r.dev.Facts() }
+	return func(c *agent.Config) { c.Self = &agent.Self{Facts: r.dev.Facts(), Tools: r.dev.Tools()} }
 }
 
 // informed gives what was sent since it was asked last.
@@ -77,6 +77,10 @@ func TestInfoIsSentWhenItChanges(t *testing.T) {
 			{"another kernel", func(f *topology.Facts) { f.Kernel = "6.12.99" }, 2 * time.Minute, 1},
 			{"another address", func(f *topology.Facts) {
 				f.Interfaces = []topology.Interface{{Name: "eth0", Addresses: []string{"192.0.2.8/24"}}}
+			}, 2 * time.Minute, 1},
+			{"podman is gone", func(*topology.Facts) { r.dev.SetTool("podman") }, 2 * time.Minute, 1}, // G08
+			{"podman is back", func(*topology.Facts) {
+				r.dev.SetTool("podman", topology.ToolCopy{Path: "/usr/bin/podman", Version: "5.4.2", Works: true})
 			}, 2 * time.Minute, 1},
 			{"no sensor", func(f *topology.Facts) { f.Temperature = nil }, 2 * time.Minute, 1},
 			{"the same for a day", func(*topology.Facts) {}, 24 * time.Hour, 4},

@@ -150,7 +150,7 @@ func (r *rig) deviceOn(d fleet.Device, dev *memory.Device, disk *store.Mem, chan
 	log.SetOutput(io.Discard)
 	dv.agent = agent.New(agent.Config{
 		Runner: &agent.Runner{Table: standard.Bind(dev), Store: books, Files: dev.Files(), Uncertain: recovered.Lost()}, Recovered: recovered,
-		Open: natslink.Opener(d, o.Keys), Link: dv.link, Events: dev.Events(), Facts: dev.Facts(), Device: d.ID,
+		Open: natslink.Opener(d, o.Keys), Link: dv.link, Events: dev.Events(), Self: &agent.Self{Facts: dev.Facts(), Tools: dev.Tools()}, Device: d.ID,
 		Identity: interpret.Agent{Version: "test", BootID: o.BootID, Instance: o.Instance}, Log: logrus.NewEntry(log),
 	})
 	ctx, cancel := context.WithCancel(r.t.Context())

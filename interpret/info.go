@@ -20,12 +20,24 @@ type DeviceInfo struct {
 	Device string `json:"device,omitempty"`
 	// Facts that it found out.
 	Facts topology.Facts `json:"facts,omitzero"`
+	// Tools that the device stands on: agent, kernel, podman and systemd.
+	Tools []Tool `json:"tools,omitempty"`
 	// Clock of the device, beside that of the fleet.
 	Clock Clock `json:"clock,omitzero"`
 	// Agent that reports.
 	Agent Agent `json:"agent,omitzero"`
 	// Time of the report, on the device's clock.
 	Time time.Time `json:"time,omitzero"`
+}
+
+// A Tool is what was found under the name of a program.
+type Tool struct {
+	// Name of the program.
+	Name string `json:"name"`
+	// Condition is present, missing, broken, or shadowed: it does not work, and stands before one that does.
+	Condition topology.ToolCondition `json:"condition"`
+	// Copies of that name, in the order of the search path: the first is the one that is started.
+	Copies []topology.ToolCopy `json:"copies,omitempty"`
 }
 
 // A Clock says how far the clock of a device is from that of its fleet, which signs the time in every answer to a heartbeat.

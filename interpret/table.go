@@ -112,6 +112,9 @@ func (t *Table) Kinds() []score.Kind {
 	return out
 }
 
+// Looks reports whether a kind is looked at and never made true.
+func (t *Table) Looks(k score.Kind) bool { return t.byKind[k].looks }
+
 // Observed returns the type of the state that a kind observes, nil for a kind that is
 // not in the table. Generators and audits need it.
 func (t *Table) Observed(k score.Kind) reflect.Type { return t.byKind[k].observed }

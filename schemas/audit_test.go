@@ -372,6 +372,7 @@ func TestDocuments(t *testing.T) {
 		"assignment": asMap(score.Assignment{APIVersion: score.APIVersion, Kind: score.AssignmentKind, Metadata: score.Metadata{Name: "pi-7", Generation: 3},
 			Spec: score.AssignmentSpec{Complete: true, Scores: 1, Manifests: []score.Manifest{manifest(t)}}}),
 		"info": asMap(interpret.DeviceInfo{APIVersion: score.APIVersion, Kind: interpret.InfoKind, Device: "pi-7", Agent: interpret.Agent{Version: "1"}, Time: time.Unix(1e9, 0).UTC(),
+			Tools: []interpret.Tool{{Name: "podman", Condition: topology.ToolShadowed, Copies: []topology.ToolCopy{{Path: "/usr/local/bin/podman", Why: "exit status 1"}, {Path: "/usr/bin/podman", Version: "5.4.2", Works: true}}}},
 			Clock: interpret.Clock{AheadSeconds: new(-90.1), WithinSeconds: 0.6},
 			Facts: topology.Facts{Model: "Raspberry Pi 5", MemoryMiB: 8063, OS: topology.OS{ID: "debian"}, Disks: []topology.Disk{{Path: "/", SizeMiB: 9}}, Cards: []topology.Card{{Device: "mmcblk0", LifeUsedPercent: 110}},
 				Temperature: new(41.5), Power: &topology.Power{Throttled: true}, ClockSynchronized: new(false), Interfaces: []topology.Interface{{Name: "eth0", Addresses: []string{"192.0.2.7/24"}}}, RebootRequired: true}}),

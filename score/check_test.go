@@ -130,7 +130,9 @@ func TestSpecProblems(t *testing.T) { // H50, H68, cases 1, 53, 61, 66, 67, 73, 
 		{image("a.b/web:1\n"), []string{`/image: image "a.b/web:1\n" ` + fullRef}},
 		{image("a.b/web@sha256:abc"), []string{`/image: image "a.b/web@sha256:abc" ` + fullRef}},
 		{image("a.b:5000/web"), []string{`/image: image "a.b:5000/web" has no tag and no digest: which one runs would be a guess`}},
-		{container(func(c *score.Container) { c.Env = map[string]score.Value{"Z-1": score.Text("x"), "A B": score.Text("y"), "OK": score.Text("$HOME")} }),
+		{container(func(c *score.Container) {
+			c.Env = map[string]score.Value{"Z-1": score.Text("x"), "A B": score.Text("y"), "OK": score.Text("$HOME")}
+		}),
 			[]string{`/env/A B: "A B" is no name of an environment variable`, `/env/Z-1: "Z-1" is no name of an environment variable`}},
 		{container(func(c *score.Container) { c.Env = map[string]score.Value{"A": score.Text("x\ny")} }), []string{`/env/A: the value of A has a line break or a NUL byte`}},
 		{container(func(c *score.Container) { c.Command = []string{"ok", "a\x00b"} }), []string{`/command/1: argument has a NUL byte`}},

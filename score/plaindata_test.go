@@ -83,6 +83,9 @@ var freeText = map[string]string{
 	"file.contentFrom":     "a path in the fleet repository, of a shape that Check holds; no device gets it",
 	"symlink.path":         "a path, of a shape that Check holds",
 	"symlink.target":       "a path, of a shape that Check holds",
+	"tool.name":            "a name, of a shape that Check holds",
+	"tool.path":            "a path, of a shape that Check holds",
+	"tool.version":         "a range of versions, of a grammar that Check holds",
 }
 
 // TestNoFieldIsACommandLine: who adds a field of free text to a kind has to say here what closes it (H20, H49).

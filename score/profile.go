@@ -17,6 +17,7 @@ const (
 	CapFirewall   Capability = "firewall"
 	CapTimeSync   Capability = "timeSync"
 	CapNetwork    Capability = "network"
+	CapTools      Capability = "tools"
 )
 
 // The interfaces below are capabilities as types: a profile that has a capability
@@ -38,6 +39,8 @@ type (
 	TimeSyncing interface{ HasTimeSync() }
 	// Networking is implemented by profiles whose connections scores may set.
 	Networking interface{ HasNetwork() }
+	// Tools is implemented by profiles whose programs can be looked at.
+	Tools interface{ HasTools() }
 )
 
 // RaspberryPi is the profile of a Raspberry Pi OS trixie device: all capabilities.
@@ -50,6 +53,7 @@ func (RaspberryPi) HasHostname()   {}
 func (RaspberryPi) HasFirewall()   {}
 func (RaspberryPi) HasTimeSync()   {}
 func (RaspberryPi) HasNetwork()    {}
+func (RaspberryPi) HasTools()      {}
 
 // PiZero is the profile of a device without a container runtime, such as a Pi Zero,
 // or a Raspberry Pi OS bookworm device, whose podman is too old for Quadlet.
@@ -61,6 +65,7 @@ func (PiZero) HasHostname() {}
 func (PiZero) HasFirewall() {}
 func (PiZero) HasTimeSync() {}
 func (PiZero) HasNetwork()  {}
+func (PiZero) HasTools()    {}
 
 var profiles = map[string]any{
 	"raspberry-pi": RaspberryPi{},
@@ -97,6 +102,9 @@ func ProfileCapabilities(name string) (caps []Capability, ok bool) {
 	}
 	if _, has := p.(Networking); has {
 		caps = append(caps, CapNetwork)
+	}
+	if _, has := p.(Tools); has {
+		caps = append(caps, CapTools)
 	}
 	return caps, true
 }

@@ -21,12 +21,12 @@ reboot. What the machine does not tell is left out. It needs no network and no r
 knows therefore nothing of how far the clock is from the fleet's.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := pi.Open(cmd.Context(), pi.Options{Root: root})
+			dev, err := pi.Open(cmd.Context(), pi.Options{Version: cli.ThisBuild().Version, Root: root})
 			if err != nil {
 				return err
 			}
 			defer dev.Close()
-			info, err := agent.Describe(cmd.Context(), "", identity(), dev.Facts())
+			info, err := agent.Self{Facts: dev.Facts(), Tools: dev.Tools()}.Describe(cmd.Context(), "", identity())
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/continuo-fleet/continuo/agent/blobs"
 	"github.com/continuo-fleet/continuo/agent/config"
 	"github.com/continuo-fleet/continuo/agent/secrets"
+	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/topology"
 	"github.com/continuo-fleet/continuo/topology/pi"
 )
@@ -28,7 +29,7 @@ var _ device = machine{}
 // openMachine opens the machine that c is about. Without a source, contents that are not
 // here cannot be had. Who only looks leaves nothing behind.
 func openMachine(ctx context.Context, c config.Config, source blobs.Source, look bool) (machine, error) {
-	dev, err := pi.Open(ctx, pi.Options{Root: c.Root, State: c.StateDir(), Plaintext: c.Registries.Plaintext})
+	dev, err := pi.Open(ctx, pi.Options{Version: cli.ThisBuild().Version, Root: c.Root, State: c.StateDir(), Plaintext: c.Registries.Plaintext})
 	return machine{dev, openSecrets(c, look), blobs.Open(c.StateDir(), source)}, err
 }
 

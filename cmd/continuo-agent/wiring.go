@@ -27,7 +27,6 @@ import (
 type parts struct {
 	disk       store.FS
 	device     device
-	contents   agent.Contents
 	sweeper    agent.Sweeper
 	link       agent.Link
 	reach      func(context.Context) error
@@ -63,10 +62,9 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 		Link:       p.link,
 		Events:     p.device.Events(),
 		Containers: p.device.Containers(),
-		Contents:   p.contents,
 		Supervisor: p.supervisor,
 		Sweeper:    p.sweeper,
-		Facts:      p.device.Facts(),
+		Self:       &agent.Self{Facts: p.device.Facts(), Tools: p.device.Tools()},
 		Device:     c.Device,
 		Identity:   id,
 		Relist:     time.Duration(c.Relist),
@@ -141,7 +139,7 @@ func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *lo
 		return p, nil, err
 	}
 	return parts{
-		disk: store.Dir(c.StateDir()), device: dev, contents: dev.blobs, sweeper: sweeper{ctx, dev.Device}, link: link, reach: link.Reach,
+		disk: store.Dir(c.StateDir()), device: dev, sweeper: sweeper{ctx, dev.Device}, link: link, reach: link.Reach,
 		open: natslink.Opener(c.Identity(), documents), supervisor: systemd{log}, beat: beat(log), log: log,
 	}, dev.Close, nil
 }

@@ -19,6 +19,12 @@ func samples() (out []score.Spec) {
 	return out
 }
 
+// made are the samples of the kinds that are made true, and not only looked at.
+func made(t *testing.T) []score.Spec {
+	table := newRig(t).table
+	return slices.DeleteFunc(samples(), func(s score.Spec) bool { return table.Looks(s.Kind()) })
+}
+
 // prepare puts on the device what a sample presupposes.
 func prepare(r rig, s score.Spec) {
 	if f, ok := s.(score.File); ok && f.Owner != "" {
@@ -53,6 +59,10 @@ func TestEveryKind(t *testing.T) {
 			}
 			if bad := notData(k.Type, k.Type.Name()); bad != "" {
 				t.Errorf("the spec is not plain data: %s", bad)
+			}
+			if newRig(t).table.Looks(k.Kind) {
+				lookedAt(t, k.Sample)
+				return
 			}
 			before := encoded(t, k.Sample)
 
@@ -96,6 +106,43 @@ func TestEveryKind(t *testing.T) {
 				r.want(st, interpret.Changed, "")
 			}
 		})
+	}
+}
+
+// supply puts on the device what a kind only looks for, as whoever installs it does.
+func supply(r rig, s score.Spec) {
+	if t, ok := s.(score.Tool); ok {
+		r.SetTool(t.Name, topology.ToolCopy{Path: t.Path, Version: "3.13.5", Works: true})
+	}
+}
+
+// lookedAt: a kind that is only looked at says what differs, changes nothing whatever is allowed, and has nothing to remove.
+func lookedAt(t *testing.T, sample score.Spec) {
+	r := newRig(t)
+	rec, g := r.Record(), &open{}
+	for range 2 {
+		st := r.with(sample, g, nil)
+		r.want(st, interpret.Drifted, topology.Code(interpret.CodeObserved))
+		if len(st.Changes) == 0 {
+			t.Error("it says not what differs")
+		}
+	}
+	supply(r, sample)
+	for range 10 {
+		r.settled(sample)
+	}
+	st, err := r.table.Remove(t.Context(), score.Score{ID: "x", Spec: sample}, interpret.CauseAbsent, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.want(st, interpret.Changed, "")
+	if m := rec.Mutations(); len(m) > 0 {
+		t.Errorf("it was only looked at, and yet %v", m)
+	}
+	for _, a := range g.actions {
+		if a.Effect != interpret.Nothing {
+			t.Errorf("the gate was asked for %+v", a)
+		}
 	}
 }
 

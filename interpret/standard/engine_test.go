@@ -165,7 +165,7 @@ func (s *shut) Admit(context.Context, interpret.Action) (interpret.Verdict, erro
 }
 
 func TestGateDecides(t *testing.T) {
-	for _, spec := range samples() {
+	for _, spec := range made(t) {
 		r := newRig(t)
 		prepare(r, spec)
 		rec := r.Record()

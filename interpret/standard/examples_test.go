@@ -40,6 +40,9 @@ func TestExamplesPlay(t *testing.T) {
 			r := newRig(t)
 			there := slices.DeleteFunc(score.Order(m.Spec.Scores), func(s score.Score) bool { return s.Decommission })
 			for _, s := range there {
+				if r.table.Looks(s.Spec.Kind()) {
+					continue // it is as it is
+				}
 				prepare(r, s.Spec)
 				r.want(r.play(s.Spec), interpret.Changed, "")
 			}

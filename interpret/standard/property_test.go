@@ -97,9 +97,10 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 // TestOnePassConverges: whatever a kind is asked for, on whatever the wish before left behind, one
 // pass makes it so, and the next finds nothing to do (X75, H08).
 func TestOnePassConverges(t *testing.T) {
-	for _, k := range score.Kinds() {
-		t.Run(string(k.Kind), func(t *testing.T) {
-			wish := wishes[k.Kind]
+	for _, sample := range made(t) {
+		k := sample.Kind()
+		t.Run(string(k), func(t *testing.T) {
+			wish := wishes[k]
 			if wish == nil {
 				t.Fatal("add the kind to wishes, in property_test.go")
 			}
@@ -124,7 +125,7 @@ func TestOnePassConverges(t *testing.T) {
 // TestWishesAreShared: two devices may be given one wish at a time, and none of them changes it.
 // The race detector is the judge (cases 141).
 func TestWishesAreShared(t *testing.T) {
-	for _, s := range samples() {
+	for _, s := range made(t) {
 		before := encoded(t, s)
 		var wg sync.WaitGroup
 		for range 4 {

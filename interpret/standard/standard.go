@@ -14,6 +14,7 @@ import (
 	"github.com/continuo-fleet/continuo/interpret/service"
 	"github.com/continuo-fleet/continuo/interpret/symlink"
 	"github.com/continuo-fleet/continuo/interpret/timesync"
+	"github.com/continuo-fleet/continuo/interpret/tool"
 )
 
 // Needs is what a topology must offer for every built-in kind.
@@ -28,6 +29,7 @@ type Needs interface {
 	firewall.Needs
 	timesync.Needs
 	connection.Needs
+	tool.Needs
 }
 
 // Bind ties every built-in kind to t. A topology that lacks something takes
@@ -38,5 +40,6 @@ func Bind[T Needs](t T) *interpret.Table {
 		service.Kind,
 		container.Kind,
 		hostname.Kind, firewall.Kind, timesync.Kind, connection.Ethernet[T], connection.Wifi[T],
+		tool.Kind,
 	)
 }

@@ -47,6 +47,8 @@ func (g generator) mapped(t reflect.Type) *jsonschema.Schema {
 		return text(score.BytesPattern, 0, "256Mi")
 	case reflect.TypeFor[score.Percent]():
 		return text(score.PercentPattern, 0, "50%")
+	case reflect.TypeFor[score.VersionRange]():
+		return text(score.VersionRangePattern, 128, ">= 4.4, < 6")
 	case reflect.TypeFor[score.Port]():
 		return text(score.PortPattern, 0, "8080:80")
 	case reflect.TypeFor[score.PortSpan]():

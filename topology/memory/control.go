@@ -73,6 +73,7 @@ const (
 	OpHasBlob   Op = "HasBlob"
 	OpFetchBlob Op = "FetchBlob"
 	OpOpenBlob  Op = "OpenBlob"
+	OpTool      Op = "Tool"
 )
 
 // A Call is one call of a capability.
@@ -95,6 +96,7 @@ const (
 	Firewall   Capability = "firewall"
 	Time       Capability = "time"
 	Facts      Capability = "facts"
+	Tools      Capability = "tools"
 	Secrets    Capability = "secrets"
 	Blobs      Capability = "blobs"
 	Network    Capability = "network"
@@ -104,7 +106,7 @@ var reads = map[Op]bool{
 	OpDigest: true, OpEntries: true,
 	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpAllContainers: true, OpHostname: true,
 	OpFirewall: true, OpTime: true, OpConnection: true,
-	OpConnect: true, OpGet: true, OpModified: true, OpFacts: true,
+	OpConnect: true, OpGet: true, OpModified: true, OpFacts: true, OpTool: true,
 	OpSecret: true, OpHasBlob: true, OpOpenBlob: true,
 }
 
@@ -125,6 +127,8 @@ func (o Op) capability() Capability {
 		return Probes
 	case OpFacts:
 		return Facts
+	case OpTool:
+		return Tools
 	case OpSecret:
 		return Secrets
 	case OpHasBlob, OpFetchBlob, OpOpenBlob:

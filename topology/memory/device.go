@@ -42,6 +42,7 @@ type Device struct {
 
 	host      topology.HostState
 	facts     topology.Facts
+	tools     map[string][]topology.ToolCopy
 	endpoints map[string]Endpoint // by address
 	secrets   map[string]secret
 	secretKey string
@@ -67,8 +68,8 @@ func New() *Device {
 		groups: map[string]uint32{"root": 0, "daemon": 1, "pi": 1000, "nogroup": 65534},
 		units:  map[string]*unit{}, programs: map[string]Program{"/bin/false": {Exits: true, Status: 1}, "/bin/true": {Exits: true}},
 		containers: map[string]*container{}, images: map[string]Image{}, newest: map[string]Image{}, fetched: map[string]bool{}, registry: map[string]*Image{},
-		host:     topology.HostState{Static: "raspberrypi", Transient: "raspberrypi"},
-		facts:    plainFacts(),
+		host:  topology.HostState{Static: "raspberrypi", Transient: "raspberrypi"},
+		facts: plainFacts(), tools: plainTools(),
 		clock:    freshClock(),
 		open:     map[topology.Resource]*checkpoint{},
 		net:      newConnections(),
@@ -99,6 +100,9 @@ func (d *Device) Firewall() topology.Firewall { return firewall{d} }
 // Host is the name of the device.
 func (d *Device) Host() topology.Host { return host{d} }
 
+// Tools of the device.
+func (d *Device) Tools() topology.ToolReader { return tools{d} }
+
 // Facts of the device.
 func (d *Device) Facts() topology.FactReader { return facts{d} }
 
@@ -116,6 +120,9 @@ func (d *Device) FilesOnly() Plain { return Plain{d} }
 
 // Files of the device.
 func (p Plain) Files() topology.Files { return p.d.Files() }
+
+// Tools of the device.
+func (p Plain) Tools() topology.ToolReader { return p.d.Tools() }
 
 // Facts of the device.
 func (p Plain) Facts() topology.FactReader { return p.d.Facts() }
@@ -146,6 +153,9 @@ func (s Small) Firewall() topology.Firewall { return s.d.Firewall() }
 
 // Host is the name of the device.
 func (s Small) Host() topology.Host { return s.d.Host() }
+
+// Tools of the device.
+func (s Small) Tools() topology.ToolReader { return s.d.Tools() }
 
 // Facts of the device.
 func (s Small) Facts() topology.FactReader { return s.d.Facts() }

@@ -40,6 +40,16 @@ func TestConforms(t *testing.T) { // H74
 			return conform.HostBench{Host: memory.New().Host(), Unused: "unused"}
 		})
 	})
+	t.Run("Tools", func(t *testing.T) {
+		conform.Tools(t, func(*testing.T) conform.ToolBench {
+			d := memory.New()
+			const mine = "/usr/local/bin/podman"
+			return conform.ToolBench{Tools: d.Tools(), Present: "podman", Missing: "nothing", Shadow: func() (string, error) {
+				d.SetTool("podman", topology.ToolCopy{Path: mine, Why: "exit status 1"}, topology.ToolCopy{Path: "/usr/bin/podman", Version: "5.4.2", Works: true})
+				return mine, nil
+			}}
+		})
+	})
 	t.Run("Secrets", func(t *testing.T) {
 		conform.Secrets(t, func(*testing.T) conform.SecretBench {
 			d := memory.New()

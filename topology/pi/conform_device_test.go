@@ -189,3 +189,9 @@ func TestConformAllEvents(t *testing.T) {
 		return conform.EventBench{FileBench: files, Events: d.Events(), Services: &s, Containers: &c}
 	})
 }
+
+func TestConformToolsOfTheDevice(t *testing.T) {
+	conform.Tools(t, func(t *testing.T) conform.ToolBench {
+		return conform.ToolBench{Tools: device(t).Tools(), Present: "podman", Missing: "no-such-program"}
+	})
+}

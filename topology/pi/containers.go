@@ -62,6 +62,9 @@ func (c *containers) available(ctx context.Context) error {
 		return err
 	}
 	if _, err := os.Stat(generator); err == nil {
+		if _, err := os.Stat(podmanProgram); err != nil { // the units that the generator makes start it by this path
+			return topology.Faultf(topology.CodeUnavailable, "podman is missing: there is no %s; what runs goes on, and nothing of containers is looked at until it is back", podmanProgram)
+		}
 		return nil
 	}
 	u, err := c.ask(ctx, podmanUnit)

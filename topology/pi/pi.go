@@ -40,6 +40,9 @@ type Options struct {
 	// with the argument "revert".
 	Revert []string
 
+	// Version of the program that asks, which is a tool like any other.
+	Version string
+
 	// Settle is how long Start, Restart and Run watch what they started. Default: 1 s.
 	Settle time.Duration
 
@@ -64,6 +67,7 @@ type Device struct {
 	events     *events
 	facts      *facts
 	network    *network
+	tools      *tools
 }
 
 var _ interface {
@@ -77,6 +81,7 @@ var _ interface {
 	topology.HasEvents
 	topology.HasFacts
 	topology.HasNetwork
+	topology.HasTools
 } = (*Device)(nil)
 
 // Open returns the device. It fails only if the file tree itself cannot be opened. The
@@ -113,6 +118,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 		events:     &events{bus: b, root: o.Root},
 		facts:      newFacts(o.Root, o.State),
 		network:    newNetwork(s),
+		tools:      newTools(b, o.Root != "", o.Version),
 	}, nil
 }
 
@@ -147,6 +153,9 @@ func (d *Device) Recover(ctx context.Context) ([]topology.Resource, error) {
 
 // Host is the host name.
 func (d *Device) Host() topology.Host { return d.host }
+
+// Tools are the programs of the machine.
+func (d *Device) Tools() topology.ToolReader { return d.tools }
 
 // Facts is what the kernel, the firmware and the packages tell.
 func (d *Device) Facts() topology.FactReader { return d.facts }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/topology"
 )
 
 // Info writes what a device says it is.
@@ -56,6 +57,13 @@ func Info(w io.Writer, i interpret.DeviceInfo) error {
 	row("clock", clock...)
 	if f.RebootRequired {
 		row("reboot", "required", when(len(f.RebootFor) > 0, "by "+strings.Join(f.RebootFor, ", ")))
+	}
+	for _, tool := range i.Tools {
+		words := []string{tool.Name, when(tool.Condition != topology.ToolPresent, "is "+string(tool.Condition))}
+		for _, c := range tool.Copies {
+			words = append(words, c.Version, c.Path, when(c.Why != "", "("+c.Why+")"))
+		}
+		row("tool", words...)
 	}
 	row("agent", i.Agent.Version)
 	if !i.Time.IsZero() {
