@@ -44,7 +44,7 @@ func look(t testing.TB, c topology.Containers, name string) topology.ContainerSt
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(st.Departs) > 0 && name != installed {
+	if len(st.Departs) > 0 && name != departing {
 		t.Errorf("%s departs from its definition in %v", name, st.Departs)
 	}
 	return st

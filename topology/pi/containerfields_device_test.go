@@ -167,16 +167,16 @@ func TestStoppedContainerIsNotWanted(t *testing.T) {
 	}
 }
 
-// installed is the one container that departs from its definition, because a test has it so.
-const installed = "ct-installed"
+// departing is the one container that departs from its definition, because a test has it so.
+const departing = "ct-installed"
 
 // A container that was created otherwise than its definition says departs from it, although it has our labels (G49).
 func TestInstalledContainerDeparts(t *testing.T) {
 	_, c := box(t)
-	cfg := config(installed)
+	cfg := config(departing)
 	cfg.Env = []string{"A=1"}
 	run(t, c, cfg)
-	if st := look(t, c, installed); len(st.Departs) > 0 {
+	if st := look(t, c, departing); len(st.Departs) > 0 {
 		t.Errorf("departs in %v", st.Departs)
 	}
 	line := sh(t, "grep '^ExecStart=' /run/systemd/generator/ct-installed.service")
@@ -184,7 +184,7 @@ func TestInstalledContainerDeparts(t *testing.T) {
 	put(t, "/etc/systemd/system/ct-installed.service.d/other.conf", "[Service]\nExecStart=\n"+strings.Replace(line, "A=1", "A=2", 1)+"\n")
 	t.Cleanup(func() { sh(t, "rm -r /etc/systemd/system/ct-installed.service.d; systemctl daemon-reload") })
 	sh(t, "systemctl daemon-reload; systemctl restart ct-installed.service")
-	st := look(t, c, installed)
+	st := look(t, c, departing)
 	if !slices.Equal(st.Departs, []string{"env"}) || st.SpecDigest != cfg.SpecDigest || st.Mark != cfg.Mark {
 		t.Errorf("%+v", st)
 	}
