@@ -32,14 +32,14 @@ func (w wordsOrText) is(words []string) bool {
 
 // departs names the parts of its definition that a container was not created with. Only what
 // was asked for is compared, and only what podman returns as it was told: the rest comes from
-// the image and the device. Limits are none of it: a kernel that cannot hold them says 0.
+// the image and the device. Limits are none of it: a kernel that cannot hold them says 0. Nor is
+// the name of the image, which podman shortens; its digest is in the state.
 func (f *inspected) departs(made *topology.ContainerConfig) (out []string) {
 	differs := func(part string, yes bool) {
 		if yes {
 			out = append(out, part)
 		}
 	}
-	differs("image", f.Config.Image != made.Image)
 	differs("entrypoint", len(made.Entrypoint) > 0 && !f.Config.Entrypoint.is(made.Entrypoint))
 	differs("command", len(made.Command) > 0 && !slices.Equal(f.Config.Cmd, made.Command))
 	differs("env", slices.ContainsFunc(made.Env, func(e string) bool { return !slices.Contains(f.Config.Env, e) }))

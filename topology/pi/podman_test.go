@@ -222,7 +222,6 @@ func TestCreatedByManyPodmen(t *testing.T) {
 				" of the image": func(c *topology.ContainerConfig) {
 					*c = topology.ContainerConfig{Image: c.Image, ReadOnly: true}
 				},
-				"image":      func(c *topology.ContainerConfig) { c.Image = "localhost/busybox:2" },
 				"entrypoint": func(c *topology.ContainerConfig) { c.Entrypoint = append(c.Entrypoint, "more") },
 				"command":    func(c *topology.ContainerConfig) { c.Command = []string{"x", "y", ""} },
 				"env":        func(c *topology.ContainerConfig) { c.Env = []string{"A=2"} },
