@@ -42,7 +42,7 @@ func TestHosts(t *testing.T) {
 	}
 
 	// Lines of others, before and behind, stay byte for byte.
-	behind := "10.0.0.1 other\n\tbroker is no line\n"
+	behind := "198.51.100.1 other\n\tbroker is no line\n"
 	r.Put("/etc/hosts", foreignHosts+"\n"+strings.Replace(block, "192.0.2.10", "192.0.2.99", 1)+behind)
 	st = r.play(names())
 	r.want(st, interpret.Changed, "")

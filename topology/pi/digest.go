@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,12 +17,13 @@ import (
 
 // digests remembers what was in large files, so that one that did not change is known without
 // reading it again. A file is taken for unchanged while its identity, size, mtime and ctime
-// are: ctime can be set by nobody. The kernel counts it in steps, so that a change right after
-// another one may leave it as it is: of a file that was changed less than settled before it was
-// read, nothing is remembered.
+// are: ctime can be set by nobody. The kernel counts it in steps, and sets it when a write begins,
+// so that a change right after another one, or a long one, may leave it as it is: of a file that
+// was changed less than settled before it was read, nothing is remembered.
 type digests struct {
-	mu   sync.Mutex
-	kept map[dirID]keptDigest
+	mu    sync.Mutex
+	kept  map[dirID]keptDigest
+	ahead time.Duration // of the clock, in tests: the time of a change cannot be set
 }
 
 type keptDigest struct {
@@ -31,9 +33,9 @@ type keptDigest struct {
 }
 
 const (
-	worthKeeping = 1 << 20         // smaller files are read as fast as they are remembered
-	maxKept      = 1024            // files
-	settled      = 2 * time.Second // the coarsest step of a file system that is in use
+	worthKeeping = 1 << 20          // smaller files are read as fast as they are remembered
+	maxKept      = 1024             // files
+	settled      = 10 * time.Second // more than the coarsest step of a file system that is in use, and than one call of write takes
 )
 
 func (d *digests) find(st *unix.Stat_t) (sum string, ok bool) {
@@ -46,7 +48,7 @@ func (d *digests) find(st *unix.Stat_t) (sum string, ok bool) {
 // keep remembers the digest of a file that was as st says when somebody began to read it, and
 // when he had ended.
 func (d *digests) keep(st *unix.Stat_t, began time.Time, sum string) {
-	if st.Size < worthKeeping || began.Sub(time.Unix(st.Ctim.Unix())) < settled {
+	if st.Size < worthKeeping || began.Add(d.ahead).Sub(time.Unix(st.Ctim.Unix())) < settled {
 		return
 	}
 	d.mu.Lock()
@@ -111,6 +113,30 @@ func same(a, b *unix.Stat_t) bool {
 func torn(fd int, st unix.Stat_t) bool {
 	var now unix.Stat_t
 	return unix.Fstat(fd, &now) != nil || !same(&st, &now)
+}
+
+// unsettled reports whether a write may still be under way: a file has the time of its beginning.
+func unsettled(st unix.Stat_t) bool {
+	since := time.Since(time.Unix(st.Ctim.Unix()))
+	return since > -time.Second && since < time.Second
+}
+
+// reads reports whether the file that fd is open on holds these bytes.
+func reads(fd int, data []byte) bool {
+	if _, err := unix.Seek(fd, 0, io.SeekStart); err != nil {
+		return false
+	}
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	for {
+		n, err := reader(fd).Read(s.buf)
+		if n > len(data) || !bytes.Equal(s.buf[:n], data[:n]) {
+			return false
+		}
+		if data = data[n:]; err != nil {
+			return err == io.EOF && len(data) == 0
+		}
+	}
 }
 
 // hashed reads a file of about expected bytes; the digest is empty if there are more than limit.

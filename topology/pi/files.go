@@ -190,7 +190,7 @@ func (f *files) Content(ctx context.Context, p string, limit int64) ([]byte, err
 	if int64(len(data)) > limit {
 		return nil, topology.Faultf(topology.CodeInvalid, "cannot read %s: it has more than %d bytes", p, limit)
 	}
-	if torn(fd, n.stat) {
+	if torn(fd, n.stat) || unsettled(n.stat) && !reads(fd, data) {
 		return nil, topology.Faultf(topology.CodeChanged, "%s was changed while it was read", p)
 	}
 	return data, nil
