@@ -23,6 +23,7 @@ type Config struct {
 	Link       Link
 	Events     topology.Events
 	Containers Containers
+	Contents   Contents
 	Supervisor Supervisor
 	Sweeper    Sweeper
 	Self       *Self
@@ -58,6 +59,9 @@ type Agent struct {
 	ours     map[topology.Resource]bool // changed by the last pass that changed anything, and not heard of yet
 	unkept   bool                       // the books could not be kept in the last pass, or in this one
 	unsaved  []interpret.Receipt        // that could not be kept yet
+
+	contentsOf *plan     // in force when contents that are not needed were removed last
+	contentsAt time.Time // when that was
 
 	mu        sync.Mutex
 	plan      *plan // of the last accepted intent

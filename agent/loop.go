@@ -206,6 +206,9 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	if err == nil && a.Runner.backedUp.Swap(false) {
 		a.prune()
 	}
+	if err == nil && p.only == nil && !p.blocked && !p.superseded && !p.halted() {
+		a.keepContents(ctx, present, p.plan)
+	}
 	switch {
 	case p.superseded:
 		st = a.underway(st, present)

@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +24,8 @@ type Content struct {
 	score.BlobRef
 	File string // from the folder of the manifest
 	Open func() (io.ReadSeekCloser, error)
+
+	secret string // where it looks like one is written; empty: nowhere
 }
 
 // ResolveContent puts the files that scores of m name in contentFrom in the place of the field:
@@ -44,6 +48,9 @@ func ResolveContent(m score.Manifest, root *os.Root) (score.Manifest, []Content,
 			continue
 		case c != nil && len(f.Normalize) > 0:
 			r.At("spec", "scores", i, "spec", "normalize").Errorf("normalize is for texts of up to %d bytes, and %s is none", MaxInline, f.ContentFrom)
+			continue
+		case c != nil && !s.NoSecrets && c.secret != "":
+			r.At("spec", "scores", i, "spec", "contentFrom").Errorf("it looks like a secret is written in %s (%s): keep the value on the device and name it, as in {secret: NAME}, or in a template; if it is none, say so with noSecrets: true on the score", f.ContentFrom, c.secret)
 			continue
 		case c != nil:
 			f.Blob = &c.BlobRef
@@ -93,7 +100,25 @@ func load(root *os.Root, name string) (text string, c *Content, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return "", &Content{BlobRef: ref, File: name, Open: open}, nil
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		return "", nil, plain(err)
+	}
+	return "", &Content{BlobRef: ref, File: name, Open: open, secret: secretIn(in, b)}, nil
+}
+
+// secretIn says where a content that is text looks like it holds a secret. head is its beginning. A line that is longer
+// than any that a person writes ends the search.
+func secretIn(content io.Reader, head []byte) string {
+	if bytes.IndexByte(head, 0) >= 0 {
+		return "" // a program, an image: anything may be in it
+	}
+	lines := bufio.NewScanner(content)
+	for n := 1; lines.Scan(); n++ {
+		if what := score.LooksSecret(lines.Text()); what != "" {
+			return fmt.Sprintf("%s, line %d", what, n)
+		}
+	}
+	return ""
 }
 
 // plain is an error of a file without the path, which is named already.

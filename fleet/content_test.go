@@ -133,3 +133,28 @@ func TestUnresolvedIsNotPublished(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A content that is too large for the document is judged as one that is not.
+func TestSecretBesideTheManifest(t *testing.T) { // G61
+	root, dir := repository(t)
+	const canary = "canary-88f2"
+	large := strings.Repeat("name = kiosk\n", MaxInline/13+1)
+	for name, content := range map[string]string{"plain": large, "secret": large + "password = " + canary + "\n", "binary": "\x00" + large + "password = " + canary + "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, "m", name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, contents, problems := ResolveContent(taking("plain", "binary"), root); len(problems) > 0 || len(contents) != 2 {
+		t.Errorf("got %d contents, %v", len(contents), problems)
+	}
+	_, _, problems := ResolveContent(taking("secret"), root)
+	if len(problems) != 1 || problems[0].Path != "/spec/scores/0/spec/contentFrom" || strings.Contains(problems[0].Text, canary) ||
+		!strings.Contains(problems[0].Text, fmt.Sprintf("a secret is written in secret (a name that says so, line %d)", MaxInline/13+2)) {
+		t.Errorf("got %v", problems)
+	}
+	m := taking("secret")
+	m.Spec.Scores[0].NoSecrets = true
+	if _, contents, problems := ResolveContent(m, root); len(problems) > 0 || len(contents) != 1 {
+		t.Errorf("an author who knows better: %d contents, %v", len(contents), problems)
+	}
+}

@@ -115,16 +115,22 @@ func findLiterals(key, text string) (found []foundLiteral) {
 	n := 0
 	for line := range strings.Lines(text) {
 		n++
-		if !suspicious(line) {
-			continue
-		}
-		if what := literalIn(strings.TrimRight(line, "\r\n")); what != "" {
+		if what := LooksSecret(strings.TrimRight(line, "\r\n")); what != "" {
 			if found = append(found, foundLiteral{what, n}); len(found) == maxLiterals {
 				return found
 			}
 		}
 	}
 	return found
+}
+
+// LooksSecret says what looks like a secret in a line of text; empty: nothing does. It is what Validate refuses in
+// documents, for contents that are beside them.
+func LooksSecret(line string) (what string) {
+	if !suspicious(line) {
+		return ""
+	}
+	return literalIn(line)
 }
 
 // stems are such that every text which a detector finds has one of them, in lower case.

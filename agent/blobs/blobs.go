@@ -310,13 +310,13 @@ func (r *reader) Read(b []byte) (int, error) {
 func (r *reader) Close() error { return errors.Join(r.f.Close(), r.root.Close()) }
 
 // Keep removes every content that needed does not name, and what is here of those that are not whole. It gives the bytes
-// that are free now.
+// that are free now. While a content is being fetched it fails at once.
 func (s *Store) Keep(ctx context.Context, needed func(sha256 string) bool) (freed int64, err error) {
 	select {
 	case s.one <- struct{}{}:
 		defer func() { <-s.one }()
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	default:
+		return 0, errors.New("cannot remove contents while one is being fetched")
 	}
 	root, err := s.open(false)
 	if err != nil || root == nil {
@@ -328,6 +328,9 @@ func (s *Store) Keep(ctx context.Context, needed func(sha256 string) bool) (free
 		return 0, fmt.Errorf("cannot list the contents: %w", err)
 	}
 	for _, e := range entries {
+		if ctx.Err() != nil {
+			return freed, ctx.Err()
+		}
 		sum := strings.TrimSuffix(e.Name(), part)
 		if topology.CheckBlobDigest(sum) != nil || needed(sum) {
 			continue

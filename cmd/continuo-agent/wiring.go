@@ -27,6 +27,7 @@ import (
 type parts struct {
 	disk       store.FS
 	device     device
+	contents   agent.Contents
 	sweeper    agent.Sweeper
 	link       agent.Link
 	reach      func(context.Context) error
@@ -62,6 +63,7 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 		Link:       p.link,
 		Events:     p.device.Events(),
 		Containers: p.device.Containers(),
+		Contents:   p.contents,
 		Supervisor: p.supervisor,
 		Sweeper:    p.sweeper,
 		Self:       &agent.Self{Facts: p.device.Facts(), Tools: p.device.Tools()},
@@ -139,7 +141,7 @@ func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *lo
 		return p, nil, err
 	}
 	return parts{
-		disk: store.Dir(c.StateDir()), device: dev, sweeper: sweeper{ctx, dev.Device}, link: link, reach: link.Reach,
+		disk: store.Dir(c.StateDir()), device: dev, contents: dev.blobs, sweeper: sweeper{ctx, dev.Device}, link: link, reach: link.Reach,
 		open: natslink.Opener(c.Identity(), documents), supervisor: systemd{log}, beat: beat(log), log: log,
 	}, dev.Close, nil
 }
