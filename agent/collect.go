@@ -174,9 +174,17 @@ func (p *pass) removeOne(ctx context.Context, o orphan, brake bool, behind strin
 	if !p.inTheWay(o.score) {
 		g.behind = behind
 	}
+	paced, wish := removalMark(o), o.SpecDigest
+	if v, early := p.pace.holds(paced, wish); early && p.consent == nil {
+		out.Code, out.Message = v.Code, v.Message
+		return false, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
 	defer cancel()
 	st, err := p.Table.Remove(ctx, o.score, interpret.CauseAbsent, g)
+	if st.Outcome == interpret.RolledBack {
+		p.pace.note(paced, wish, st, tried, score.Engine{})
+	}
 	if g.action.Action != "" {
 		p.removals = append(p.removals, g.action)
 	}
@@ -202,6 +210,12 @@ func (p *pass) removeOne(ctx context.Context, o orphan, brake bool, behind strin
 	}
 	return true, nil
 }
+
+// removalMark is what the pace of the removal of o goes by: one that cut the device off does so
+// again with every try.
+func removalMark(o orphan) topology.Mark { return removalPrefix + markOf(o.Manifest, o.Score) }
+
+const removalPrefix = "removal of "
 
 // releaseRest gives up entries of scores that are still wanted and do not claim them any
 // more, such as a port. A file that such a score wrote is there, so it is reported.

@@ -84,6 +84,7 @@ func (e *ending) Admit(ctx context.Context, a interpret.Action) (interpret.Verdi
 		return interpret.Verdict{}, err
 	}
 	e.effort = tried
+	v.Prove = e.prover(ctx, last.Spec, a.Cause)
 	return v, nil
 }
 

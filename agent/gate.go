@@ -156,7 +156,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	}
 	g.effort = tried
 	v.Mark = g.it.mark()
-	v.Prove = g.prover(ctx, a.Cause)
+	v.Prove = g.prover(ctx, g.it.score.Spec, a.Cause)
 	v.Retry = owned && entry.SpecDigest == g.it.digest && a.Cause != interpret.CauseDependency && !g.renewed
 	return v, nil
 }

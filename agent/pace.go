@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -267,7 +268,10 @@ func (p *pace) next() (at time.Time) {
 func (p *pace) keep(marks map[topology.Mark]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	unknown := func(m topology.Mark) bool { return !marks[m] }
+	unknown := func(m topology.Mark) bool {
+		of, removal := strings.CutPrefix(string(m), removalPrefix)
+		return !marks[m] && !removal || removal && marks[topology.Mark(of)] // it is wanted again
+	}
 	maps.DeleteFunc(p.past, func(m topology.Mark, _ *past) bool { return unknown(m) })
 	maps.DeleteFunc(p.spent, func(m topology.Mark, _ []time.Time) bool { return unknown(m) })
 	maps.DeleteFunc(p.polls, func(m topology.Mark, _ time.Time) bool { return unknown(m) })

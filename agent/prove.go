@@ -23,18 +23,18 @@ const (
 // A wish that was true before is made true again without proof where nothing could be reached
 // before, either: there is nothing to lose then, and a device must come back from a restart
 // without its fleet.
-func (g *gate) prover(ctx context.Context, cause interpret.Cause) func(context.Context) error {
-	spec, ok := g.it.score.Spec.(score.Confirming)
+func (p *pass) prover(ctx context.Context, s score.Spec, cause interpret.Cause) func(context.Context) error {
+	spec, ok := s.(score.Confirming)
 	if !ok {
 		return nil
 	}
 	confirm, known := spec.Confirmation(), cause == interpret.CauseDrift
 	var means []func(context.Context) error
-	if g.Reach != nil {
-		means = append(means, g.Reach)
+	if p.Reach != nil {
+		means = append(means, p.Reach)
 	}
-	if confirm.Connect != "" && g.Eyes != nil && g.Eyes.Probes != nil {
-		means = append(means, func(ctx context.Context) error { return g.Eyes.Probes.Connect(ctx, confirm.Connect) })
+	if confirm.Connect != "" && p.Eyes != nil && p.Eyes.Probes != nil {
+		means = append(means, func(ctx context.Context) error { return p.Eyes.Probes.Connect(ctx, confirm.Connect) })
 	}
 	cutOff := len(means) == 0
 	switch {

@@ -74,10 +74,15 @@ func (lines) Apply(_ context.Context, w *wire, s line, t interpret.Task) error {
 	return nil
 }
 
-func (lines) Remove(context.Context, *wire, line) error { return nil }
+// Remove leaves nothing that reaches the fleet.
+func (lines) Remove(_ context.Context, w *wire, _ line) error {
+	w.log = append(w.log, "remove")
+	w.value = "bad"
+	return nil
+}
 
 func (lines) Checkpoint(_ context.Context, w *wire, _ line, t interpret.Task) (topology.Checkpoint, error) {
-	if !t.Has("value") {
+	if len(t.Changes) > 0 && !t.Has("value") {
 		return nil, nil
 	}
 	w.before, w.open = w.value, true
@@ -141,6 +146,31 @@ func TestChangeThatCutsOffIsTakenBack(t *testing.T) {
 			t.Errorf("it was cut off again within hours: %v", w.log)
 		}
 		r.want(r.apply(intent(3, wish("best"))), "m/l=changed")
+	})
+}
+
+// A removal that cuts the device off is taken back, and not tried again soon either.
+func TestRemovalThatCutsOffIsTakenBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, w := lineRig(t)
+		rest := file("f", "/etc/f", "x")
+		r.want(r.apply(intent(1, manifest("m", score.Score{ID: "l", Spec: line{Value: "better"}}, rest))), "m/f=changed m/l=changed")
+		w.log = nil
+		for range 10 {
+			st := r.apply(intent(2, manifest("m", rest)))
+			if len(st.Orphans) != 1 || st.Orphans[0].Code != interpret.Code(topology.CodeConnectivity) {
+				t.Fatalf("orphans are %+v", st.Orphans)
+			}
+			time.Sleep(10 * time.Minute)
+		}
+		if w.value != "better" || w.open || len(w.log) != 2 {
+			t.Errorf("it is %q, open %v, after %v", w.value, w.open, w.log)
+		}
+		r.runner.Reach = func(context.Context) error { return nil }
+		time.Sleep(6 * time.Hour)
+		if st := r.apply(intent(2, manifest("m", rest))); len(st.Orphans) != 0 || w.open {
+			t.Errorf("orphans are %+v, open %v", st.Orphans, w.open)
+		}
 	})
 }
 

@@ -88,6 +88,7 @@ func (r *removal) Admit(ctx context.Context, a interpret.Action) (interpret.Verd
 	}
 	err := r.Store.Begin(actions...)
 	v.Allow = err == nil
+	v.Prove = r.prover(ctx, o.score.Spec, a.Cause)
 	return v, err
 }
 

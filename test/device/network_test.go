@@ -185,16 +185,18 @@ func TestNetworkAgentKilledInTheWindow(t *testing.T) {
 func TestNetworkPowerCutInTheWindow(t *testing.T) {
 	t.Parallel()
 	s := routed(t)
+	s.sh("systemctl disable --quiet " + agentUnit + "; sync -f /etc/systemd") // the next one would try it again
 	g := s.publish(s.uplink("203.0.113.99"))
 	s.gateway("203.0.113.99")
 	s.Crash()
-	s.UpTo("NetworkManager.service")
+	s.Up()
 	if got := s.kept(); !strings.Contains(got, router) {
 		t.Errorf("on the disk is %q", got)
 	}
 	if out, err := s.Exec(t.Context(), "nmcli", "-g", "ipv4.gateway", "connection", "show", "uplink ☎"); err != nil || strings.TrimSpace(out) != router {
 		t.Errorf("NetworkManager has %q: %v", out, err)
 	}
+	s.run("systemctl", "enable", "--quiet", "--now", agentUnit)
 	s.until("the device says that it was taken back", func(st fleet.DeviceState) error {
 		if sc, _ := st.Score(manifestName, "uplink"); st.Status.Generation < g || sc.Outcome != interpret.RolledBack {
 			return fmt.Errorf("%s %s %s", sc.Outcome, sc.Code, sc.Message)
