@@ -164,8 +164,9 @@ type ConnectionWriter interface {
 	// it. Removing what is not there is no error.
 	RemoveConnection(ctx context.Context, name string) error
 
-	// Checkpoint lets everything that is changed from now on be taken back: see Checkpoint. The
-	// time that a change takes counts as little of the window as the manager allows. There is
-	// one at a time: a second one waits for the end of the first.
+	// Checkpoint lets everything that is changed from now on be taken back: see Checkpoint. It
+	// ends by itself a little later than the window, which begins anew with every change, so
+	// that it does not race with who proves. To commit it after that is CodeConnectivity. There
+	// is one at a time: a second one waits for the end of the first.
 	Checkpoint(ctx context.Context, window time.Duration) (Checkpoint, error)
 }

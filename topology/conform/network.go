@@ -183,7 +183,7 @@ var networkTests = []test[*NetworkBench]{
 			first := topology.ConnectionConfig{Name: "ct-new", Type: topology.ConnectionEthernet, Interface: b.Interface}
 			eventually(t, "the end of the window", func(ctx context.Context) (topology.ConnectionState, error) { return b.Network.Connection(ctx, first) },
 				func(st topology.ConnectionState) bool { return !st.Present })
-			fails(t, cp.Commit(t.Context()), topology.CodeTimeout)
+			fails(t, cp.Commit(t.Context()), topology.CodeConnectivity)
 			ok(t, cp.Rollback(t.Context()))
 		})
 	}},

@@ -240,6 +240,9 @@ type netCheckpoint struct {
 	timer *time.Timer
 }
 
+// windowMargin is what the timer leaves to whoever proves, so that the two do not race.
+const windowMargin = time.Second
+
 func (n network) Checkpoint(ctx context.Context, window time.Duration) (topology.Checkpoint, error) {
 	if err := n.d.control.call(ctx, OpCheckpointNetwork, "network"); err != nil {
 		return nil, err
@@ -265,7 +268,7 @@ func (n network) Checkpoint(ctx context.Context, window time.Duration) (topology
 		cp.links[name] = *l
 	}
 	n.d.net.open = cp
-	cp.timer = time.AfterFunc(window, func() { n.d.hands(cp.restore) })
+	cp.timer = time.AfterFunc(window+windowMargin, func() { n.d.hands(cp.restore) })
 	return cp, nil
 }
 
@@ -305,7 +308,7 @@ func (cp *netCheckpoint) Commit(ctx context.Context) error {
 	defer cp.d.mu.Unlock()
 	cs := &cp.d.net
 	if cs.open != cp {
-		return topology.Faultf(topology.CodeTimeout, "the time is over, and what was there before is there again")
+		return topology.Faultf(topology.CodeConnectivity, "the time for the proof is over, and what was there before is there again")
 	}
 	for name, p := range cs.kept {
 		if p.hidden {

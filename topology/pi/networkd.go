@@ -346,7 +346,7 @@ func (d *networkd) keep(ctx context.Context, r netRecord) error {
 			return err
 		}
 		if !ok && !d.wasAbsent(ctx, name) {
-			return topology.Faultf(topology.CodeTimeout, "the time for the proof is over, and what was there before is there again")
+			return topology.Faultf(topology.CodeConnectivity, "the time for the proof is over, and what was there before is there again")
 		}
 		if ok {
 			found = append(found, f)

@@ -237,7 +237,7 @@ func (n *networkManager) extend(ctx context.Context, r netRecord, window time.Du
 
 func (n *networkManager) keep(ctx context.Context, r netRecord) error {
 	if !n.isOpen(ctx, r) {
-		return topology.Faultf(topology.CodeTimeout, "the time for the proof is over, and what was there before is there again")
+		return topology.Faultf(topology.CodeConnectivity, "the time for the proof is over, and what was there before is there again")
 	}
 	for _, name := range r.Names {
 		p, there, err := n.profile(ctx, name)
@@ -257,7 +257,7 @@ func (n *networkManager) keep(ctx context.Context, r netRecord) error {
 		}
 	}
 	if err := n.call(ctx, nmPath, nmName+".CheckpointDestroy", nil, dbus.ObjectPath(r.Object)); err != nil {
-		return topology.Faultf(topology.CodeTimeout, "the time for the proof is over: %v", err)
+		return topology.Faultf(topology.CodeConnectivity, "the time for the proof is over: %v", err)
 	}
 	return nil
 }
