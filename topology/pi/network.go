@@ -58,6 +58,8 @@ const (
 	managerPatience = time.Minute
 	// activationPatience is how long a connection may take to come up: a router may answer late.
 	activationPatience = 50 * time.Second
+	// fixedPatience is how long one may take that asks nobody for an address.
+	fixedPatience = 10 * time.Second
 	// windowMargin is what the timer leaves to whoever proves, so that the two do not race.
 	windowMargin = 5 * time.Second
 )
@@ -140,16 +142,20 @@ func (n *network) Connection(ctx context.Context, c topology.ConnectionConfig) (
 
 // SetConnection makes a connection so.
 func (n *network) SetConnection(ctx context.Context, c topology.ConnectionConfig, mark topology.Mark) error {
-	return n.change(ctx, c.Name, func(m netManager, r *netRecord) error { return m.set(ctx, c, mark, r) })
+	takes := fixedPatience
+	if c.Type == topology.ConnectionWifi || c.IPv4.Method == "auto" || c.IPv6.Method == "auto" {
+		takes = activationPatience
+	}
+	return n.change(ctx, c.Name, takes, func(m netManager, r *netRecord) error { return m.set(ctx, c, mark, r) })
 }
 
 // RemoveConnection takes a connection away.
 func (n *network) RemoveConnection(ctx context.Context, name string) error {
-	return n.change(ctx, name, func(m netManager, r *netRecord) error { return m.remove(ctx, name, r) })
+	return n.change(ctx, name, fixedPatience, func(m netManager, r *netRecord) error { return m.remove(ctx, name, r) })
 }
 
-// change does something to a connection, and writes it down first.
-func (n *network) change(ctx context.Context, name string, do func(netManager, *netRecord) error) error {
+// change does something to a connection that takes some time, and writes it down first.
+func (n *network) change(ctx context.Context, name string, takes time.Duration, do func(netManager, *netRecord) error) error {
 	m, err := n.manager(ctx)
 	if err != nil {
 		return err
@@ -166,6 +172,9 @@ func (n *network) change(ctx context.Context, name string, do func(netManager, *
 	r := cp.record
 	n.mu.Unlock()
 	if err := writeRecord(r); err != nil {
+		return err
+	}
+	if err := m.extend(ctx, r, cp.window+takes+windowMargin); err != nil {
 		return err
 	}
 	if err := do(m, &r); err != nil {
