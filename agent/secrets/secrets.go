@@ -26,6 +26,8 @@ type Options struct {
 	// EnvFiles are files of the form NAME=value, of which a later one counts before an earlier one. None means
 	// DefaultEnvFile, if that is there; one that is named must be there.
 	EnvFiles []string
+	// Root is a directory that the files are below, as those of scores are; empty means none.
+	Root string
 	// Credentials is a directory with one file for each secret, as systemd makes it; empty means none.
 	Credentials string
 	// State is the directory of the agent's books, with the key of fingerprints. It is made when a secret is used first.
@@ -38,6 +40,7 @@ type Options struct {
 // A Store is the secrets of a device.
 type Store struct {
 	files    []string
+	root     string
 	optional bool
 	dir      string
 	state    string
@@ -51,7 +54,7 @@ var _ topology.Secrets = (*Store)(nil)
 
 // Open returns the secrets of a device. Nothing is read before it is asked for.
 func Open(o Options) *Store {
-	s := &Store{files: o.EnvFiles, dir: o.Credentials, state: o.State, look: o.Look}
+	s := &Store{files: o.EnvFiles, root: o.Root, dir: o.Credentials, state: o.State, look: o.Look}
 	if len(s.files) == 0 {
 		s.files, s.optional = []string{DefaultEnvFile}, true
 	}
@@ -135,7 +138,7 @@ func (s *Store) credential(name string) ([]byte, error) {
 
 // settings are all that a file has. The caller clears the values.
 func (s *Store) settings(path string) (map[string][]byte, error) {
-	text, err := readFile(path)
+	text, err := readFile(filepath.Join(s.root, path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && s.optional:
 		return nil, nil

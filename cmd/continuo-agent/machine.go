@@ -35,7 +35,7 @@ func openMachine(ctx context.Context, c config.Config, source blobs.Source, look
 
 func openSecrets(c config.Config, look bool) *secrets.Store {
 	return secrets.Open(secrets.Options{
-		EnvFiles: c.Secrets.EnvFiles, State: c.StateDir(), Look: look,
+		EnvFiles: c.Secrets.EnvFiles, Root: c.Root, State: c.StateDir(), Look: look,
 		Credentials: cmp.Or(c.Secrets.Credentials, os.Getenv("CREDENTIALS_DIRECTORY"), serviceCredentials),
 	})
 }

@@ -52,12 +52,15 @@ type directory struct {
 
 // keep gives the directory its secrets, and large contents from a fleet.
 func (d *directory) keep(source blobs.Source) {
-	d.secrets = secrets.Open(secrets.Options{EnvFiles: []string{filepath.Join(d.root, secrets.DefaultEnvFile)}, State: d.state})
+	d.secrets = secrets.Open(secrets.Options{Root: d.root, State: d.state})
 	d.blobs = blobs.Open(d.state, source)
 }
 
 // Secrets are those in its /etc.
 func (d *directory) Secrets() topology.Secrets { return d.secrets }
+
+// Events tells about changes, those of secrets included.
+func (d *directory) Events() topology.Events { return d.secrets.Events(d.Device.Events()) }
 
 // Blobs are large contents.
 func (d *directory) Blobs() topology.Blobs { return d.blobs }
