@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -148,6 +149,48 @@ add rule inet ours input tcp dport 1-5 limit rate 5/second reject
 	}
 }
 
+// Whoever changes a table, it is heard, and what becomes of other tables is not.
+func TestListen(t *testing.T) {
+	alone(t)
+	l, err := Listen("ours")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := func(what string, want bool) {
+		t.Helper()
+		select {
+		case <-l.C:
+			if !want {
+				t.Errorf("%s: heard", what)
+			}
+		case <-time.After(map[bool]time.Duration{true: 10 * time.Second, false: 100 * time.Millisecond}[want]):
+			if want {
+				t.Errorf("%s: not heard", what)
+			}
+		}
+	}
+	other := sample()
+	other.Name = "theirs"
+	for _, step := range []struct {
+		what string
+		do   func() error
+		want bool
+	}{
+		{"made", func() error { return Replace(t.Context(), sample()) }, true},
+		{"another made", func() error { return Replace(t.Context(), other) }, false},
+		{"removed", func() error { return Remove(t.Context(), "ours") }, true},
+		{"another removed", func() error { return Remove(t.Context(), "theirs") }, false},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		heard(step.what, step.want)
+	}
+	l.Close()
+	for range l.C { // and it ends
+	}
+}
+
 // A table as large as it may be goes through the socket.
 func TestLarge(t *testing.T) {
 	alone(t)
@@ -176,6 +219,7 @@ func FuzzAnswers(f *testing.F) {
 				_, _, _ = a.split()
 			}
 		}
+		_ = mentions(b, "ours")
 		_, _, _ = parseTable(b)
 		_, _, _ = parseChain(b)
 		if _, _, r, err := parseRule(b); err == nil {

@@ -14,6 +14,7 @@ import (
 type FirewallBench struct {
 	Firewall  topology.Firewall
 	Recoverer topology.Recoverer
+	Events    topology.Events
 	Hands     FirewallHands
 }
 
@@ -111,6 +112,13 @@ var firewallTests = []test[FirewallBench]{
 		if st, err = b.Firewall.Firewall(t.Context()); err != nil || len(st.Rules) != len(guarded().Rules)-1 {
 			t.Fatalf("a rule that somebody removed: %+v, %v", st, err)
 		}
+	}},
+	{"changed by hand, and seen at once (H25)", func(t *testing.T, b FirewallBench) {
+		b.set(t, guarded())
+		seen := EventBench{Events: b.Events}.watch(t, "firewall")
+		told(t, seen, "firewall", b.Hands.AddRule)
+		quiet(seen)
+		told(t, seen, "firewall", b.Hands.Dismantle)
 	}},
 	{"those of others are left alone", func(t *testing.T, b FirewallBench) {
 		hands(t, b.Hands.Theirs())

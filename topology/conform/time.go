@@ -10,8 +10,9 @@ import (
 
 // A TimeBench is a clock to test. It is set back when the test is over.
 type TimeBench struct {
-	Time  topology.Time
-	Hands TimeHands
+	Time   topology.Time
+	Events topology.Events
+	Hands  TimeHands
 }
 
 // TimeHands are an administrator.
@@ -144,6 +145,20 @@ var timeTests = []test[TimeBench]{
 		if st := b.state(t); st.Written || st.Choice.Mark != "" {
 			t.Fatalf("it was deleted: %+v", st)
 		}
+	}},
+	{"changed, and seen at once (H25)", func(t *testing.T, b TimeBench) {
+		ok(t, b.Time.SetTimeSync(t.Context(), true))
+		ok(t, b.Time.SetTimeServers(t.Context(), topology.TimeServers{Servers: []string{"192.0.2.123"}, Mark: "m/time"}))
+		seen := EventBench{Events: b.Events}.watch(t, "timeSync")
+		told(t, seen, "timeSync", b.Hands.Edit)
+		quiet(seen)
+		zones := []string{"Europe/Berlin", "Europe/Paris"}
+		told(t, seen, "timeSync", func() error {
+			slices.Reverse(zones)
+			return b.Time.SetTimezone(t.Context(), zones[0])
+		})
+		quiet(seen)
+		told(t, seen, "timeSync", func() error { return b.Time.SetTimeSync(t.Context(), false) })
 	}},
 	{"canceled", func(t *testing.T, b TimeBench) {
 		before := b.state(t)

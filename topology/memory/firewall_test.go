@@ -18,7 +18,7 @@ func (h firewallHands) AddRule() error {
 
 func (h firewallHands) Dismantle() error {
 	st, err := h.d.Firewall().Firewall(context.Background())
-	if err == nil {
+	if err == nil && len(st.Rules) > 0 {
 		st.Rules = st.Rules[1:]
 		h.d.SetFirewallByHand(st)
 	}

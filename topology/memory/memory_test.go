@@ -26,13 +26,13 @@ func TestConforms(t *testing.T) { // H74
 	t.Run("Time", func(t *testing.T) {
 		conform.Time(t, func(*testing.T) conform.TimeBench {
 			d := memory.New()
-			return conform.TimeBench{Time: d.Time(), Hands: timeHands{d}}
+			return conform.TimeBench{Time: d.Time(), Events: d.Events(), Hands: timeHands{d}}
 		})
 	})
 	t.Run("Firewall", func(t *testing.T) {
 		conform.Firewall(t, func(*testing.T) conform.FirewallBench {
 			d := memory.New()
-			return conform.FirewallBench{Firewall: d.Firewall(), Recoverer: d, Hands: firewallHands{d}}
+			return conform.FirewallBench{Firewall: d.Firewall(), Recoverer: d, Events: d.Events(), Hands: firewallHands{d}}
 		})
 	})
 	t.Run("Host", func(t *testing.T) {

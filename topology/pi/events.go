@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"github.com/continuo-fleet/continuo/internal/atomicfile"
+	"github.com/continuo-fleet/continuo/internal/nftables"
 	"github.com/continuo-fleet/continuo/topology"
 )
 
@@ -45,6 +47,8 @@ func (e *events) Watch(ctx context.Context, resources []topology.Resource, chang
 		}
 	}
 
+	filter, deaf := e.filter(resources)
+	defer deaf()
 	var heard *listener
 	var stop func()
 	defer func() {
@@ -92,6 +96,11 @@ func (e *events) Watch(ctx context.Context, resources []topology.Resource, chang
 			case heard != nil: // what happened meanwhile is not known
 				w.all(w.keys, changed)
 			}
+		case _, ok := <-filter:
+			if !ok {
+				filter = nil // the safety pass sees what is not heard
+			}
+			changed(firewallResource)
 		case _, ok := <-signals:
 			if !ok {
 				stop()
@@ -110,6 +119,16 @@ func (e *events) Watch(ctx context.Context, resources []topology.Resource, chang
 			}
 		}
 	}
+}
+
+// filter hears of the firewall, if it is watched and can be heard.
+func (e *events) filter(resources []topology.Resource) (<-chan struct{}, func()) {
+	if e.root == "" && slices.Contains(resources, firewallResource) {
+		if l, err := nftables.Listen(firewallTable); err == nil {
+			return l.C, l.Close
+		}
+	}
+	return nil, func() {}
 }
 
 // listen subscribes to what D-Bus says about the watched things; nil: there is no bus.
@@ -165,6 +184,10 @@ func (w watch) add(r topology.Resource) {
 		file(definitionFile(name))
 	case "hostname":
 		w.keys[hostPath] = append(w.keys[hostPath], r)
+	case "timeSync":
+		file(localtime)
+		file(timesyncFile)
+		unit(timesyncUnit)
 	case "connection":
 		w.keys[networkKey] = append(w.keys[networkKey], r)
 	}

@@ -49,7 +49,8 @@ func timesyncd(t *testing.T) {
 func TestConformTime(t *testing.T) {
 	timesyncd(t)
 	conform.Time(t, func(t *testing.T) conform.TimeBench {
-		return conform.TimeBench{Time: device(t).Time(), Hands: timeAdmin{}}
+		d := device(t)
+		return conform.TimeBench{Time: d.Time(), Events: d.Events(), Hands: timeAdmin{}}
 	})
 	if out := sh(t, "timedatectl show -P Timezone"); out == "" {
 		t.Error("timedatectl knows no time zone")
