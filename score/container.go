@@ -123,7 +123,8 @@ func (c Container) Claims() []Resource {
 	return out
 }
 
-// SecretNames lists the secrets of the environment and of files, with those of init containers.
+// SecretNames lists the secrets of the environment and of files, with those of init containers, and the password of the
+// registry.
 func (c Container) SecretNames() []string {
 	var out []string
 	of := func(env map[string]Value) {
@@ -139,6 +140,9 @@ func (c Container) SecretNames() []string {
 	}
 	for _, i := range c.Init {
 		of(i.Env)
+	}
+	if c.Registry != nil {
+		out = append(out, c.Registry.Password.Secret)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -177,9 +177,10 @@ func TestValueText(t *testing.T) {
 func TestContainerNames(t *testing.T) {
 	c := score.Container{
 		Name: "web", Env: map[string]score.Value{"A": score.FromSecret("b"), "B": score.Text("x")}, Secrets: []score.SecretFile{{Secret: "a"}, {Secret: "b"}},
-		Init: []score.InitContainer{{Name: "one", Env: map[string]score.Value{"A": score.FromSecret("c")}}},
+		Init:     []score.InitContainer{{Name: "one", Env: map[string]score.Value{"A": score.FromSecret("c")}}},
+		Registry: &score.Registry{Username: "me", Password: score.SecretRef{Secret: "d"}},
 	}
-	if got := c.SecretNames(); !slices.Equal(got, []string{"a", "b", "c"}) {
+	if got := c.SecretNames(); !slices.Equal(got, []string{"a", "b", "c", "d"}) {
 		t.Errorf("secrets are %q", got)
 	}
 	if got := c.Claims(); !slices.Contains(got, "container:web-init-one") {

@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 
+	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
 
@@ -27,6 +28,13 @@ func (have secrets) as(s topology.ContainerSecret) topology.ContainerSecret {
 	v := have[s.Name]
 	s.Fingerprint, s.Value = v.fingerprint, v.bytes
 	return s
+}
+
+// within names the secrets that are in the container, which that of the registry is not: it is
+// asked for when an image is to be fetched.
+func within(s score.Container) []string {
+	s.Registry = nil
+	return s.SecretNames()
 }
 
 // read asks the device for secrets. Their values are kept only to be used at once.
