@@ -16,7 +16,7 @@ const fetchTimeout = 2 * time.Hour
 // they are new to the books, or another than the books know.
 func (p *pass) fresh(items []*item) []*item {
 	return slices.DeleteFunc(slices.Clone(items), func(it *item) bool {
-		if it.problem != "" || len(it.claims) == 0 || it.engine().Noop || it.score.Decommission || !p.Table.Fetches(it.score.Spec.Kind()) {
+		if it.problem != "" || len(it.claims) == 0 || it.engine().Noop || it.score.Decommission || !p.Table.Fetches(it.score) {
 			return true
 		}
 		e, owned := p.gate(it).primary()

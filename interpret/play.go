@@ -238,8 +238,14 @@ func (t *Table) Stocked(ctx context.Context, s score.Score) error {
 	return b.stocked(ctx, s.Spec)
 }
 
-// Fetches reports whether scores of a kind may need something from elsewhere.
-func (t *Table) Fetches(k score.Kind) bool { return t.byKind[k].prefetch != nil }
+// Fetches reports whether s may need something from elsewhere. Of a kind whose specs may name
+// large contents, those that name none do not.
+func (t *Table) Fetches(s score.Score) bool {
+	if u, ok := s.Spec.(score.BlobUser); ok && len(u.BlobRefs()) == 0 {
+		return false
+	}
+	return t.byKind[s.Spec.Kind()].prefetch != nil
+}
 
 // Prefetch fetches what s needs from elsewhere, if its kind needs anything. The outcome
 // is empty if nothing is missing.

@@ -84,7 +84,7 @@ var symlinkTests = []test[FileBench]{
 		fails(t, b.Files.RemoveSymlink(t.Context(), d+"/link"), topology.CodeImmutable)
 		b.names(t, d, "link")
 	}},
-	{"symlink: file system without links (25)", func(t *testing.T, b FileBench) {
+	{"symlink: file system without owners, and without links (25)", func(t *testing.T, b FileBench) {
 		dir, undo, err := b.Hands.Limited("no-owners")
 		hands(t, err)
 		defer undo()
