@@ -9,14 +9,11 @@ import (
 	"text/template/parse"
 )
 
-// A Template is text with holes, in the syntax of Go templates: {{ .vars.url }} is a variable
-// of the template itself, {{ .facts.hostname }} a fact of the device, {{ secret "psk" }} a
-// secret of the device, and {{ if eq .facts.arch "aarch64" }}…{{ else }}…{{ end }} a choice.
-// The functions are a closed set: upper, lower, trim, default, join, quoteJSON, quoteShell,
-// quoteSystemd, eq, ne, and, or, not. There is no loop, no variable besides those, and nothing
-// is ever left blank in silence: what the device does not know is a fault.
+// A Template is text with holes. Its functions are a closed set. There is no loop, no variable
+// besides those that are declared, and nothing is ever left blank in silence: what the device
+// does not know is a fault.
 type Template struct {
-	// Text with holes.
+	// Text with holes, in the syntax of Go templates: {{ .vars.url }} is a variable of vars, {{ .facts.hostname }} a fact of the device, {{ secret "psk" }} a secret of the device, and {{ if eq .facts.arch "aarch64" }}…{{ else }}…{{ end }} a choice. Functions are upper, lower, trim, default, join, quoteJSON, quoteShell, quoteSystemd, eq, ne, and, or, not. What is missing is an error.
 	Text string `json:"text" jsonschema:"example=url = {{ .vars.url }}"`
 	// Vars are the variables that the text may use, with their values.
 	Vars map[string]string `json:"vars,omitempty"`
