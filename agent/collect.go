@@ -86,7 +86,7 @@ func (p *pass) collect(ctx context.Context, st interpret.DeviceStatus) ([]interp
 		}
 		p.progressed()
 	}
-	return p.releaseRest(main, rest, left)
+	return p.releaseRest(ctx, main, rest, left)
 }
 
 // dependantsFirst are the orphans in the order in which they go: what needs another one
@@ -217,9 +217,18 @@ func removalMark(o orphan) topology.Mark { return removalPrefix + markOf(o.Manif
 
 const removalPrefix = "removal of "
 
+// isGone reports whether a file is certainly not there: the score removed it, as a drop-in that was taken out of it.
+func (p *pass) isGone(ctx context.Context, resource string) bool {
+	if p.Files == nil {
+		return false
+	}
+	st, err := p.Files.File(ctx, strings.TrimPrefix(resource, "file:"))
+	return err == nil && st.Type == topology.Absent
+}
+
 // releaseRest gives up entries of scores that are still wanted and do not claim them any
 // more, such as a port. A file that such a score wrote is there, so it is reported.
-func (p *pass) releaseRest(main []orphan, rest []store.Entry, left []interpret.Orphan) ([]interpret.Orphan, error) {
+func (p *pass) releaseRest(ctx context.Context, main []orphan, rest []store.Entry, left []interpret.Orphan) ([]interpret.Orphan, error) {
 	if p.dry {
 		return left, nil
 	}
@@ -231,7 +240,7 @@ func (p *pass) releaseRest(main []orphan, rest []store.Entry, left []interpret.O
 	for _, e := range rest {
 		switch {
 		case goes[markOf(e.Manifest, e.Score)]:
-		case strings.HasPrefix(e.Resource, "file:"):
+		case strings.HasPrefix(e.Resource, "file:") && !p.isGone(ctx, e.Resource):
 			left = append(left, interpret.Orphan{Resource: score.Resource(e.Resource), Manifest: e.Manifest, Score: score.ID(e.Score), Code: interpret.CodeNotOwned,
 				Message: "its score does not write it any more, and still needs what it describes; remove it by hand, or name it in the score again"})
 		case !p.blocked:

@@ -307,8 +307,8 @@ type lateServices struct {
 	w *world
 }
 
-func (s lateServices) Define(ctx context.Context, unit string, text []byte, mark topology.Mark) error {
-	return s.w.after(memory.OpDefine, unit, s.Services.Define(ctx, unit, text, mark))
+func (s lateServices) Define(ctx context.Context, d topology.Definition) error {
+	return s.w.after(memory.OpDefine, d.Unit, s.Services.Define(ctx, d))
 }
 
 func (s lateServices) Undefine(ctx context.Context, unit string) error {

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -146,30 +148,34 @@ func edited(e store.Entry, t *interpret.Text) bool {
 	return !known || digestOf(t.Before) != sum
 }
 
-// keepEdited copies the file that s brought into the store before it goes, if somebody has edited it:
-// no manifest could make that again.
+// keepEdited copies the files that s brought into the store before they go, if somebody has edited them:
+// no manifest could make that again. The last copy is named.
 func (r *Runner) keepEdited(ctx context.Context, s score.Score) (name string, refusal *interpret.Verdict) {
-	path, sum := "", "" // sum is empty if nobody knows what it was: then it is kept
+	sums := map[string]string{} // by path; empty if nobody knows what it was: then it is kept
 	switch spec := s.Spec.(type) {
 	case score.File:
 		// Nothing goes otherwise; and of a secret, which the device can put there again, no copy is to stay.
 		if !spec.AttributesOnly && spec.State != score.Absent && len(spec.SecretNames()) == 0 {
-			path = spec.Path
-			sum, _ = spec.ContentDigest()
+			sums[spec.Path], _ = spec.ContentDigest()
 		}
 	case score.Service:
-		if spec.UnitFile != "" {
-			path, sum = score.UnitDir+spec.Unit, digestOf(spec.UnitFile)
+		for path, text := range spec.Written() {
+			sums[path] = digestOf(text)
 		}
 	}
-	if path == "" || r.Files == nil {
+	if r.Files == nil {
 		return "", nil
 	}
-	st, err := r.Files.File(ctx, path)
-	if err == nil && st.Type == topology.Regular && st.SHA256 != sum {
-		name, err = r.backUpFile(ctx, path)
+	for _, path := range slices.Sorted(maps.Keys(sums)) {
+		st, err := r.Files.File(ctx, path)
+		if err == nil && st.Type == topology.Regular && st.SHA256 != sums[path] {
+			name, err = r.backUpFile(ctx, path)
+		}
+		if err != nil {
+			return "", unkept(err)
+		}
 	}
-	return name, unkept(err)
+	return name, nil
 }
 
 // unkept is what becomes of a change because what is there cannot be kept; nil if it can.

@@ -91,6 +91,9 @@ const FieldRestart = "restartOn"
 // one read its configuration again has changed.
 const FieldReload = "reloadOn"
 
+// FieldSupervision is the field of a change that tells what somebody else has put beside a thing, and what outweighs it.
+const FieldSupervision = "supervision"
+
 // An Effect is what a change does to a device. A kind declares it for each change; an
 // effect it does not declare counts as Destroy.
 type Effect string

@@ -51,6 +51,7 @@ const (
 	CodeNoop              Code = "noop"                      // the score says to only look
 	CodeLimit             Code = "limit"                     // it was changed as often as its score allows
 	CodeObserved          Code = "observed_only"             // the kind is looked at and never made true
+	CodeSupervision       Code = "supervision"               // somebody else's drop-in overrides what the score says
 	CodeNoProof           Code = "no_proof"                  // it could cut the device off, and there is no way to prove that it does not
 	CodeGaveUp            Code = "gave_up"                   // it failed as often as it may be tried
 )

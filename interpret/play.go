@@ -102,7 +102,11 @@ func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, er
 	st.Changes, st.Cause = changes, w.Cause
 	changes = slices.DeleteFunc(slices.Clone(changes), onlyTold)
 	if len(changes) == 0 {
-		st.end(Drifted, CodeObserved, fmt.Sprintf("%s is %q and should be %q; that is for a person to change", st.Changes[0].Field, st.Changes[0].Have, st.Changes[0].Want))
+		code := CodeObserved
+		if st.Changes[0].Field == FieldSupervision {
+			code = CodeSupervision
+		}
+		st.end(Drifted, code, fmt.Sprintf("%s is %q and should be %q; that is for a person to change", st.Changes[0].Field, st.Changes[0].Have, st.Changes[0].Want))
 		return st, gate.Holds(ctx, s, obs.OwnedBy())
 	}
 	if b.looks {

@@ -107,6 +107,7 @@ func TestLook(t *testing.T) { // H63, cases 50, 51, 138
 // fixed is a device whose units and containers are all alike.
 type fixed struct {
 	topology.ContainerReader // what no probe asks for
+	topology.ServiceReader
 
 	unit      topology.ServiceState
 	container topology.ContainerState

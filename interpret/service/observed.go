@@ -1,6 +1,9 @@
 package service
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
@@ -14,9 +17,9 @@ type Observed struct {
 	Load string `json:"load"`
 	// Active is active, inactive, failed, activating, deactivating or reloading.
 	Active string `json:"active"`
-	// Sub is the state in more words: running, exited, dead, auto-restart.
+	// Sub is the state in more words: running, exited, dead, auto-restart, waiting, listening.
 	Sub string `json:"sub"`
-	// Enabled says whether the unit is started at boot: enabled, enabled-runtime, disabled, static, masked, generated.
+	// Enabled says whether the unit is started at boot: enabled, enabled-runtime, disabled, static, indirect, masked, generated.
 	Enabled string `json:"enabled,omitempty"`
 	// Type of a service: simple, notify, oneshot.
 	Type string `json:"type,omitempty"`
@@ -38,40 +41,180 @@ type Observed struct {
 	Mode string `json:"mode,omitempty"`
 	// Source is the file that the unit was loaded from.
 	Source string `json:"source,omitempty"`
-	// Overrides are drop-in files that change the unit.
+	// Stale: what is on disk is not what is loaded, and reading it again did not help.
+	Stale bool `json:"stale,omitempty"`
+	// DropIns are those that a manifest brought, by name, with their sha256.
+	DropIns map[string]string `json:"dropIns,omitempty"`
+	// Overrides are all drop-in files that change the unit.
 	Overrides []string `json:"overrides,omitempty"`
+	// Supervision lists the drop-ins that no manifest brought and what of the score they override.
+	Supervision []Override `json:"supervision,omitempty"`
+	// Limits that are in force.
+	Limits *Limits `json:"limits,omitempty"`
+	// Triggers are the units that it starts.
+	Triggers []string `json:"triggers,omitempty"`
+	// TriggeredBy are the timers, sockets and paths that start it.
+	TriggeredBy []string `json:"triggeredBy,omitempty"`
+	// Ran is the last run to its end that was asked for.
+	Ran *Ran `json:"ran,omitempty"`
+	// Log is the last lines of a unit that failed.
+	Log string `json:"log,omitempty"`
+	// Linger says whether the service manager of the user runs without a login.
+	Linger *bool `json:"linger,omitempty"`
 
 	exists     bool
 	mark       topology.Mark
+	file       topology.FileState
+	all        map[string]topology.DropIn // in the place where those of manifests live, by name of the file without .conf
+	stray      []topology.DropIn          // of manifests, for this unit, and no longer in the score
 	conditions interpret.Conditions
+}
+
+// An Override is a drop-in of somebody else.
+type Override struct {
+	// File is its path.
+	File string `json:"file"`
+	// Settings that it makes, as Section.Setting.
+	Settings []string `json:"settings,omitempty"`
+	// Overrides are those of them that the score makes as well.
+	Overrides []string `json:"overrides,omitempty"`
+}
+
+// Limits are what a unit may use at most.
+type Limits struct {
+	// Memory in bytes.
+	Memory uint64 `json:"memory,omitzero"`
+	// CPU time, in percent of one processor.
+	CPU uint32 `json:"cpu,omitzero"`
+	// Tasks is how many processes and threads it may have.
+	Tasks uint64 `json:"tasks,omitzero"`
+	// IOWeight is its share of the disk.
+	IOWeight uint64 `json:"ioWeight,omitzero"`
+}
+
+// Ran is a run to its end.
+type Ran struct {
+	// Digest of what was run.
+	Digest string `json:"digest"`
+	// Ended is when, on the device's clock.
+	Ended time.Time `json:"ended,omitzero"`
+	// Result in one word: success, exit-code, signal, timeout.
+	Result string `json:"result"`
+	// ExitCode of it.
+	ExitCode int `json:"exitCode"`
+	// Output is the end of what it wrote.
+	Output string `json:"output,omitempty"`
 }
 
 func observed(s score.Service, st topology.ServiceState) Observed {
 	o := Observed{
 		Load: st.Load, Active: st.Active, Sub: st.Sub, Enabled: st.Enabled, Type: st.Type, Since: st.Since, MainPID: st.MainPID,
 		Restarts: st.Restarts, Result: st.Result, ExitCode: st.ExitCode, Invocation: st.Invocation,
-		Source: st.Source, Overrides: st.Overrides,
-		exists: st.Load != topology.NotFound, mark: st.Definition.Mark,
+		Source: st.Source, Stale: st.Stale, Triggers: st.Triggers, TriggeredBy: st.TriggeredBy,
+		exists: st.Load != topology.NotFound, mark: st.Definition.Mark, file: st.Definition,
 	}
 	if st.Definition.Type == topology.Regular {
 		o.SHA256, o.Mode = st.Definition.SHA256, score.Mode(st.Definition.Mode).String()
 	}
-	o.conditions.Loaded = new(st.Load == topology.Loaded)
+	if s.Limits != nil {
+		o.Limits = new(Limits(st.Limits))
+	}
+	if st.Ran != nil {
+		o.Ran = &Ran{st.Ran.Digest, st.Ran.Ended, st.Ran.Result, st.Ran.ExitCode, st.Ran.Output}
+		if s.Log == score.NoLog {
+			o.Ran.Output = ""
+		}
+	}
+	o.dropIns(s, st.DropIns)
+	o.judge(s, st)
+	return o
+}
+
+// dropIns tells those of the score from those of others.
+func (o *Observed) dropIns(s score.Service, found []topology.DropIn) {
+	want, ours := s.AllDropIns(), []string(nil)
+	for _, text := range s.Written() {
+		ours = append(ours, topology.UnitSettings(text)...)
+	}
+	paths := map[string]string{}
+	for name := range want {
+		paths[s.DropInPath(name)] = name
+	}
+	o.all = map[string]topology.DropIn{}
+	for _, d := range found {
+		o.Overrides = append(o.Overrides, d.Path)
+		name, wanted := paths[d.Path]
+		switch {
+		case wanted:
+			o.all[name] = d
+		case d.Name != "":
+			o.stray = append(o.stray, d)
+		}
+		if wanted || d.Name != "" {
+			if o.DropIns == nil {
+				o.DropIns = map[string]string{}
+			}
+			o.DropIns[cmp.Or(name, d.Name)] = d.SHA256
+			continue
+		}
+		if d.Mark != "" { // a file score wrote it
+			continue
+		}
+		f := Override{File: d.Path, Settings: d.Settings}
+		for _, setting := range d.Settings {
+			if slices.Contains(ours, setting) {
+				f.Overrides = append(f.Overrides, setting)
+			}
+		}
+		o.Supervision = append(o.Supervision, f)
+	}
+}
+
+// judge fills in the conditions.
+func (o *Observed) judge(s score.Service, st topology.ServiceState) {
+	masked := s.Masked != nil && *s.Masked
+	if o.conditions.Loaded = new(st.Load == topology.Loaded); masked {
+		o.conditions.Loaded = new(st.Load == topology.Masked)
+		o.conditions.Written = new(o.masked())
+	}
+	written := s.Written()
+	if len(written) > 0 {
+		right := s.UnitFile == "" || o.SHA256 == digest(s.UnitFile)
+		for name, text := range s.AllDropIns() {
+			right = right && o.all[name].SHA256 == digest(text)
+		}
+		o.conditions.Written = new(right)
+		o.conditions.Loaded = new(st.Load == topology.Loaded && !st.Stale)
+	}
 	if s.UnitFile != "" {
 		// The thing is the unit file: a unit of that name that comes with the system is
 		// shadowed, not touched.
 		o.exists = st.Definition.Type != topology.Absent
-		o.conditions.Written = new(o.SHA256 == digest(s.UnitFile))
-		o.conditions.Loaded = new(st.Load == topology.Loaded && st.Source == score.UnitDir+s.Unit)
+		o.conditions.Loaded = new(*o.conditions.Loaded && st.Source == s.UnitPath())
 	}
-	switch s.State {
-	case score.Running:
+	switch {
+	case s.State == score.Running:
 		o.conditions.Effective = new(o.running())
 		o.conditions.Healthy = new(o.Active != "failed" && o.Sub != "auto-restart")
-	case score.Stopped:
+	case s.State == score.Stopped:
 		o.conditions.Effective = new(!o.up())
+	case s.Run != "":
+		done := st.Ran != nil && st.Ran.Digest == runDigest(s)
+		o.conditions.Effective = new(done)
+		o.conditions.Healthy = new(!done || st.Ran.Result == success)
+	case len(st.TriggeredBy) > 0: // not running in between is right, having failed is not
+		o.conditions.Healthy = new(o.Active != "failed")
 	}
-	return o
+	if s.Limits != nil {
+		effective := o.conditions.Effective == nil || *o.conditions.Effective
+		o.conditions.Effective = new(effective && inForce(*s.Limits, st.Limits))
+	}
+}
+
+// inForce reports whether what is loaded bounds the unit as it should.
+func inForce(want score.Limits, have topology.UnitLimits) bool {
+	return (want.Memory == 0 || have.Memory == uint64(want.Memory)) && (want.CPU == 0 || have.CPU == uint32(want.CPU)) &&
+		(want.Tasks == 0 || have.Tasks == uint64(want.Tasks)) && (want.IOWeight == 0 || have.IOWeight == uint64(want.IOWeight))
 }
 
 // Exists reports whether the unit file is there or, if the score brings none, whether
@@ -81,9 +224,45 @@ func (o Observed) Exists() bool { return o.exists }
 // OwnedBy returns the mark of the unit file.
 func (o Observed) OwnedBy() topology.Mark { return o.mark }
 
-// Conditions: written and loaded are about the unit file of the score, effective is
+// Conditions: written and loaded are about the files of the score, effective is
 // about its state, and healthy means that a unit that is to run has not failed.
 func (o Observed) Conditions() interpret.Conditions { return o.conditions }
+
+// outweighed lists the drop-ins of somebody else that override what the score says: what runs is not what was written. They
+// are told and left alone, as whoever put them there had a reason.
+func (o Observed) outweighed() (out []interpret.Change) {
+	for _, f := range o.Supervision {
+		if len(f.Overrides) > 0 {
+			out = append(out, interpret.Change{Field: interpret.FieldSupervision, Have: f.File + " overrides " + list(f.Overrides), Want: "no such drop-in", Effect: interpret.Nothing})
+		}
+	}
+	return out
+}
+
+// list is words for people, not too many of them.
+func list(words []string) string {
+	s := ""
+	for i, w := range words {
+		switch {
+		case i == 5:
+			return s + " and more"
+		case i > 0:
+			s += ", "
+		}
+		s += w
+	}
+	return s
+}
+
+// masked: nothing starts it, for good, whoever did that.
+func (o Observed) masked() bool {
+	return o.Load == topology.Masked && (o.file.Type == topology.Symlink || o.file.Type == topology.Regular)
+}
+
+// maskedByUs: the mask is the empty unit file that a manifest had written.
+func (o Observed) maskedByUs() bool {
+	return o.file.Type == topology.Regular && o.file.Size == 0 && o.mark != ""
+}
 
 // running: a unit that is waiting for its next automatic start is not running, one that
 // is starting is not running yet.
@@ -99,3 +278,6 @@ func (o Observed) state() string {
 	}
 	return o.Active + " (" + o.Sub + ")"
 }
+
+// names of the drop-ins that the score wants, sorted.
+func names(s score.Service) []string { return slices.Sorted(maps.Keys(s.AllDropIns())) }

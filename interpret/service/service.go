@@ -6,10 +6,13 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -27,149 +30,207 @@ func Kind[T Needs](t T) interpret.Binding {
 
 // Fields of changes.
 const (
-	fieldFile    = "unitFile"
-	fieldMode    = "unitFileMode"
-	fieldEnabled = "enabled"
-	fieldState   = "state"
+	fieldFile       = "unitFile"
+	fieldMode       = "unitFileMode"
+	fieldDropIn     = "dropIns/"    // and the name
+	fieldDropInMode = "dropInMode/" // and the name
+	fieldLimits     = "limits"
+	fieldEnabled    = "enabled"
+	fieldMasked     = "masked"
+	fieldState      = "state"
+	fieldRun        = "run"
+	fieldLinger     = "linger"
 )
 
 // fileMode is the mode of every unit file: the service manager warns about others.
 const fileMode score.Mode = 0o644
 
+// success is the result of a unit that ended as it should.
+const success = "success"
+
 type interpreter struct{}
 
 func (interpreter) FieldOf(c topology.Code) string {
-	if c == topology.CodeDefinition {
+	switch c {
+	case topology.CodeDefinition:
 		return fieldFile
+	case topology.CodeNotSupported:
+		return fieldLimits
 	}
 	return "unit"
 }
 
 func (interpreter) Observe(ctx context.Context, r topology.ServiceReader, s score.Service) (Observed, error) {
-	st, err := r.Service(ctx, s.Unit)
+	st, err := r.Service(ctx, s.Ref())
+	var linger *bool
+	if s.Linger != nil {
+		on, lerr := r.Lingers(ctx, s.User)
+		if lerr != nil {
+			return Observed{}, lerr
+		}
+		if linger = &on; *s.Linger && !on && err != nil && topology.FaultOf(err).Code == topology.CodeUnavailable {
+			err = nil // the manager of the user starts when he lingers; his files were seen
+		}
+	}
 	if err != nil {
 		return Observed{}, err
 	}
 	o := observed(s, st)
+	o.Linger = linger
+	if (st.Active == "failed" || st.Sub == "auto-restart") && s.Log != score.NoLog && st.Invocation != "" && (st.Ran == nil || st.Ran.Invocation != st.Invocation) {
+		o.Log, _ = r.Log(ctx, s.Ref(), st.Invocation) // for people: what it says of the unit does not depend on it
+	}
 	if err := obstacle(s, st); err != nil {
 		return o, err
 	}
-	return o, nil
-}
-
-// obstacle reports why s cannot be made true on a unit that is as st says, whatever is
-// done to it.
-func obstacle(s score.Service, st topology.ServiceState) error {
-	enabled := s.Enabled != nil && *s.Enabled
-	own := s.UnitFile != "" && st.Definition.Type == topology.Regular // an empty file masks, too, but no administrator did that
-	switch {
-	case st.Load == topology.Masked && !own && (s.UnitFile != "" || enabled || s.State == score.Running):
-		return topology.Faultf(topology.CodeMasked, "%s is masked; an administrator did that, and has to undo it: systemctl unmask %s", s.Unit, s.Unit)
-	case s.UnitFile == "" && st.Load == topology.NotFound:
-		return topology.Faultf(topology.CodeInvalid, "the device has no unit %s: give its unitFile, or install what brings it", s.Unit)
-	case s.UnitFile != "" && st.Definition.Type == topology.Symlink:
-		return topology.Faultf(topology.CodeSymlink, "%s%s is a symbolic link to %s; links are not followed: remove it, or leave unitFile out", score.UnitDir, s.Unit, st.Definition.Target)
-	case s.UnitFile != "" && st.Definition.Type != topology.Regular && st.Definition.Type != topology.Absent:
-		return topology.Faultf(topology.CodeNotRegular, "%s%s is a %s, not a regular file", score.UnitDir, s.Unit, st.Definition.Type)
-	case s.State == score.Running && st.Type == "oneshot" && !st.Remain && (s.UnitFile == "" || st.Definition.SHA256 == digest(s.UnitFile)):
-		return topology.Faultf(topology.CodeInvalid, "%s is a oneshot without RemainAfterExit=yes and does not stay running: leave state out and enable the unit, or the timer that starts it", s.Unit)
-	}
-	return nil
+	return o, bounded(ctx, r, s)
 }
 
 func (interpreter) Diff(s score.Service, o Observed) []interpret.Change {
 	var out []interpret.Change
-	differ := func(field, have, want string, e interpret.Effect) {
-		out = append(out, interpret.Change{Field: field, Have: have, Want: want, Effect: e, Replaces: field == fieldFile && have != "" || field == fieldMode})
+	differ := func(field, have, want string, e interpret.Effect, replaces bool) {
+		out = append(out, interpret.Change{Field: field, Have: have, Want: want, Effect: e, Replaces: replaces})
+	}
+	if s.Linger != nil && o.Linger != nil && *s.Linger != *o.Linger {
+		differ(fieldLinger, fmt.Sprint(*o.Linger), fmt.Sprint(*s.Linger), interpret.Mutate, false)
+	}
+	switch masks := s.Masked != nil && *s.Masked; {
+	case masks && !o.masked():
+		differ(fieldMasked, "false", "true", interpret.Mutate, false)
+	case masks:
+	case s.Masked != nil && o.Load == topology.Masked && !(s.UnitFile != "" && o.file.Type == topology.Regular), s.UnitFile == "" && o.maskedByUs():
+		differ(fieldMasked, "true", "false", interpret.Mutate, false)
+	}
+	renews := interpret.Mutate
+	if o.up() && s.State != score.Stopped {
+		renews = interpret.Disrupt
 	}
 	if s.UnitFile != "" {
-		e := interpret.Mutate
-		if o.up() && s.State != score.Stopped {
-			e = interpret.Disrupt
-		}
 		if want := digest(s.UnitFile); o.SHA256 == "" {
-			differ(fieldFile, "", want, interpret.Create)
+			differ(fieldFile, "", want, interpret.Create, false)
 		} else if want != o.SHA256 {
-			differ(fieldFile, o.SHA256, want, e)
+			differ(fieldFile, o.SHA256, want, renews, true)
 		} else if o.Mode != fileMode.String() {
-			differ(fieldMode, o.Mode, fileMode.String(), interpret.Mutate)
+			differ(fieldMode, o.Mode, fileMode.String(), interpret.Mutate, true)
 		}
+	}
+	for _, name := range names(s) {
+		field, effect := fieldDropIn+name, renews
+		if name == score.LimitsDropIn {
+			field, effect = fieldLimits, interpret.Mutate // they hold as soon as they are read
+		}
+		have, there := o.all[name]
+		if want := digest(s.AllDropIns()[name]); have.SHA256 != want || !there {
+			differ(field, have.SHA256, want, effect, there)
+		} else if have := score.Mode(have.Mode); have != fileMode {
+			differ(fieldDropInMode+name, have.String(), fileMode.String(), interpret.Mutate, true)
+		}
+	}
+	for _, d := range o.stray {
+		field, effect := fieldDropIn+d.Name, renews
+		if d.Name == score.LimitsDropIn {
+			field, effect = fieldLimits, interpret.Mutate
+		}
+		differ(field, cmp.Or(d.SHA256, "unreadable"), "", effect, false)
 	}
 	switch {
 	case s.Enabled == nil:
 	case *s.Enabled && !slices.Contains(enabledWords, o.Enabled):
-		differ(fieldEnabled, o.Enabled, "enabled", interpret.Mutate)
+		differ(fieldEnabled, o.Enabled, "enabled", interpret.Mutate, false)
 	case !*s.Enabled && !slices.Contains(disabledWords, o.Enabled):
-		differ(fieldEnabled, o.Enabled, "disabled", interpret.Mutate)
+		differ(fieldEnabled, o.Enabled, "disabled", interpret.Mutate, false)
 	}
 	switch {
 	case s.State == score.Running && !o.running():
-		differ(fieldState, o.state(), string(score.Running), interpret.Mutate)
+		differ(fieldState, o.state(), string(score.Running), interpret.Mutate, false)
 	case s.State == score.Stopped && o.up():
-		differ(fieldState, o.state(), string(score.Stopped), interpret.Disrupt)
+		differ(fieldState, o.state(), string(score.Stopped), interpret.Disrupt, false)
 	}
-	return out
+	if s.Run != "" {
+		if want := runDigest(s); o.Ran == nil || o.Ran.Digest != want {
+			differ(fieldRun, "", want, interpret.Mutate, false)
+		} else if o.Ran.Result != success {
+			differ(fieldRun, o.Ran.words(), success, interpret.Mutate, false)
+		}
+	}
+	return append(out, o.outweighed()...)
 }
 
 // What the service manager says of a unit that is started, or not started, at every
 // boot. A unit that is enabled until the next boot is neither.
 var (
 	enabledWords  = []string{"enabled", "alias", "generated"}
-	disabledWords = []string{"disabled", "static", "indirect", "linked", "masked", ""}
+	disabledWords = []string{"disabled", "static", "indirect", "linked", "transient", "masked", ""}
 )
 
-func (interpreter) Apply(ctx context.Context, w topology.ServiceWriter, s score.Service, t interpret.Task) error {
-	if s.State == score.Stopped && t.Has(fieldState) { // by the definition that it was started from
-		if err := w.Stop(ctx, s.Unit); err != nil {
-			return err
+func (r Ran) words() string { return fmt.Sprintf("%s (%d)", r.Result, r.ExitCode) }
+
+// runDigest is of what decides what a run does.
+func runDigest(s score.Service) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q", s.UnitFile)
+	for _, name := range names(s) {
+		if name != score.LimitsDropIn {
+			fmt.Fprintf(h, " %q %q", name, s.DropIns[name])
 		}
 	}
-	if t.Has(fieldFile) || t.Has(fieldMode) {
-		if err := w.Define(ctx, s.Unit, []byte(s.UnitFile), t.Mark); err != nil {
-			return err
-		}
-	}
-	if t.Has(fieldEnabled) {
-		if err := w.SetEnabled(ctx, s.Unit, *s.Enabled); err != nil {
-			return err
-		}
-	}
-	if s.State == score.Stopped {
-		return nil
-	}
-	st, err := w.Service(ctx, s.Unit)
-	if err != nil {
-		return err
-	}
-	now := observed(s, st)
-	renew := t.Has(fieldFile) || t.Has(interpret.FieldRestart)
-	switch {
-	case renew && now.up():
-		return w.Restart(ctx, s.Unit, !t.Retry)
-	case s.State == score.Running && !now.running():
-		return w.Start(ctx, s.Unit, !t.Retry)
-	}
-	return nil
+	return hex.EncodeToString(h.Sum(nil))
 }
 
-// RemovalEffect is none for a unit that the score did not bring: see Remove.
+// RemovalEffect is none for a unit that the score did not bring anything to: see Remove.
 func (interpreter) RemovalEffect(last score.Service) interpret.Effect {
-	if last.UnitFile == "" {
+	if len(last.Written()) == 0 && (last.Masked == nil || !*last.Masked) {
 		return interpret.Nothing
 	}
 	return interpret.Remove
 }
 
-// Remove takes back the unit file that the score brought. A unit that came with the
-// system stays as it is: whether it should run is for its system to say again.
+// Remove takes back the files that the score brought: a unit with them, drop-ins from a unit of the system, which is
+// restarted if it runs, and a mask. A unit that came with the system is else left as it is: whether it should run is for
+// its system to say again.
 func (interpreter) Remove(ctx context.Context, w topology.ServiceWriter, last score.Service) error {
-	if last.UnitFile == "" {
-		return nil
+	ref := last.Ref()
+	if last.UnitFile != "" {
+		return w.Undefine(ctx, ref)
 	}
-	return w.Undefine(ctx, last.Unit)
+	st, err := w.Service(ctx, ref)
+	if err != nil {
+		return err
+	}
+	o := observed(last, st)
+	if last.Masked != nil && *last.Masked && o.maskedByUs() {
+		if err := w.Unmask(ctx, ref); err != nil {
+			return err
+		}
+	}
+	renew := false
+	for _, name := range names(last) {
+		if d, there := o.all[name]; there && d.Name != "" {
+			if err := w.RemoveDropIn(ctx, ref, name); err != nil {
+				return err
+			}
+			renew = renew || name != score.LimitsDropIn
+		}
+	}
+	if renew && o.running() {
+		return w.Restart(ctx, ref, true)
+	}
+	return nil
 }
 
 func digest(s string) string {
 	h := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(h[:])
+}
+
+// dropIn is the name of the drop-in that a change is about.
+func dropIn(c interpret.Change) (name string, mode, ok bool) {
+	if c.Field == fieldLimits {
+		return score.LimitsDropIn, false, true
+	}
+	if name, ok := strings.CutPrefix(c.Field, fieldDropInMode); ok {
+		return name, true, true
+	}
+	name, ok = strings.CutPrefix(c.Field, fieldDropIn)
+	return name, false, ok
 }

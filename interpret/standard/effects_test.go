@@ -57,6 +57,14 @@ var others = map[string][]func(reflect.Value){
 	"container.volumes":      {set([]score.Volume(nil)), set([]score.Volume{{Source: "/srv/other", Target: "/data"}})},
 	"container.restart":      {set(score.Restart("")), set(score.RestartNever)},
 	"service.restartOn":      {set([]score.ID{"conf"})},
+	"service.reloadOn":       {set([]score.ID{"conf"})},
+	"service.user":           {set("pi")},
+	"service.linger":         {set(new(true))},
+	"service.dropIns":        {set(map[string]string{"10-env": "[Service]\nEnvironment=A=b\n"})},
+	"service.limits":         {set(&score.Limits{Tasks: 10}), set(&score.Limits{Memory: 256 << 20, CPU: 50, IOWeight: 10})},
+	"service.masked":         {set(new(true))},
+	"service.run":            {set(score.RunOnce)},
+	"service.log":            {set(score.NoLog)},
 	"container.restartOn":    {set([]score.ID{"conf"})},
 	"file.state":             {set(score.Absent)},
 	"file.template":          {set(&score.Template{Text: "other\n"})},
@@ -167,6 +175,9 @@ func planned(t *testing.T, sample score.Spec, field []int, change func(reflect.V
 	wish := interpret.Wish{Score: score.Score{ID: "x", Spec: spec}}
 	if rs, ok := spec.(score.Restarter); ok && len(rs.RestartTriggers()) > 0 { // as the agent does when one of them has changed
 		wish.Restart = &interpret.Change{Field: interpret.FieldRestart, Have: "before conf", Want: "after conf", Effect: interpret.Disrupt}
+	}
+	if rs, ok := spec.(score.Reloader); ok && len(rs.ReloadTriggers()) > 0 {
+		wish.Restart = &interpret.Change{Field: interpret.FieldReload, Have: "before conf", Want: "after conf", Effect: interpret.Mutate}
 	}
 	st := r.table.Observe(t.Context(), wish)
 	changes := slices.Clone(st.Changes)

@@ -18,19 +18,22 @@ import (
 // fixed is a device with one service, which is as it is.
 type fixed struct{ st topology.ServiceState }
 
-func (f fixed) Services() topology.Services { return fixedServices(f) }
+func (f fixed) Services() topology.Services { return fixedServices{st: f.st} }
 
-type fixedServices struct{ st topology.ServiceState }
+type fixedServices struct {
+	st topology.ServiceState
+	plainServices
+}
 
 func (f fixedServices) Service(context.Context, string) (topology.ServiceState, error) {
 	return f.st, nil
 }
-func (fixedServices) Define(context.Context, string, []byte, topology.Mark) error { return nil }
-func (fixedServices) Undefine(context.Context, string) error                      { return nil }
-func (fixedServices) SetEnabled(context.Context, string, bool) error              { return nil }
-func (fixedServices) Start(context.Context, string, bool) error                   { return nil }
-func (fixedServices) Stop(context.Context, string) error                          { return nil }
-func (fixedServices) Restart(context.Context, string, bool) error                 { return nil }
+func (fixedServices) Define(context.Context, topology.Definition) error { return nil }
+func (fixedServices) Undefine(context.Context, string) error            { return nil }
+func (fixedServices) SetEnabled(context.Context, string, bool) error    { return nil }
+func (fixedServices) Start(context.Context, string, bool) error         { return nil }
+func (fixedServices) Stop(context.Context, string) error                { return nil }
+func (fixedServices) Restart(context.Context, string, bool) error       { return nil }
 
 // liar is an interpreter of host names that does not do its work.
 type liar struct{ panics string }

@@ -99,7 +99,7 @@ func TestServiceObstacles(t *testing.T) {
 			interpret.Failed, topology.CodeSymlink, "is a symbolic link to /opt/kiosk.service"},
 		{"pipe in the place of the unit file", func(r rig) { r.Special(unitPath) }, kiosk(), interpret.Failed, topology.CodeNotRegular, "is a special"},
 		{"oneshot (53)", func(r rig) { r.Install("kiosk.service", "[Service]\nType=oneshot\nExecStart=/bin/true\n") }, running,
-			interpret.Failed, topology.CodeInvalid, "does not stay running: leave state out and enable the unit"},
+			interpret.Failed, topology.CodeInvalid, "does not stay running: leave state out and say run: once"},
 		{"oneshot that remains", func(r rig) {
 			r.Install("kiosk.service", "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n")
 		}, running, interpret.Changed, "", ""},

@@ -19,6 +19,7 @@ import (
 // An openrc is a service manager of another family: scripts in one folder, links of run levels in another, processes
 // known by their pid files. It shares nothing with the device in memory but the interface.
 type openrc struct {
+	plainServices
 	scripts  map[string]script // /etc/init.d
 	runlevel map[string]bool   // /etc/runlevels/default
 	pids     map[string]int    // /run/openrc
@@ -26,13 +27,27 @@ type openrc struct {
 	calls    []string
 }
 
+// plainServices is what a service manager says to what it has no idea of: it starts and stops, and that is all.
+type plainServices struct{}
+
+var errPlain = topology.Faultf(topology.CodeNotSupported, "this service manager knows nothing of that")
+
+func (plainServices) Log(context.Context, string, string) (string, error)   { return "", nil }
+func (plainServices) Controllers(context.Context, string) ([]string, error) { return nil, nil }
+func (plainServices) Lingers(context.Context, string) (bool, error)         { return false, nil }
+func (plainServices) RemoveDropIn(context.Context, string, string) error    { return errPlain }
+func (plainServices) Unmask(context.Context, string) error                  { return errPlain }
+func (plainServices) SetLinger(context.Context, string, bool) error         { return errPlain }
+func (plainServices) Reload(context.Context, string) error                  { return errPlain }
+func (plainServices) RunOnce(context.Context, string, string) error         { return errPlain }
+
 type script struct {
 	text string
 	mark topology.Mark
 }
 
 func newOpenRC() *openrc {
-	return &openrc{map[string]script{}, map[string]bool{}, map[string]int{}, 0, nil}
+	return &openrc{scripts: map[string]script{}, runlevel: map[string]bool{}, pids: map[string]int{}}
 }
 
 func (o *openrc) Services() topology.Services { return o }
@@ -63,9 +78,9 @@ func (o *openrc) did(what, unit string) error {
 	return nil
 }
 
-func (o *openrc) Define(_ context.Context, unit string, text []byte, mark topology.Mark) error {
-	o.scripts[unit] = script{string(text), mark}
-	return o.did("define", unit)
+func (o *openrc) Define(_ context.Context, d topology.Definition) error {
+	o.scripts[d.Unit] = script{string(d.Text), d.Mark}
+	return o.did("define", d.Unit)
 }
 
 func (o *openrc) Undefine(_ context.Context, unit string) error {

@@ -133,7 +133,9 @@ var unitEventTests = []test[EventBench]{
 		quiet(seen)
 		hands(t, s.Hands.Kill(u))
 		told(t, seen, r, func() error { return nil })
-		told(t, seen, r, func() error { return s.Services.Define(t.Context(), u, []byte(runs+"# new\n"), "m/s") })
+		told(t, seen, r, func() error {
+			return s.Services.Define(t.Context(), topology.Definition{Unit: u, Text: []byte(runs + "# new\n"), Mark: "m/s"})
+		})
 	}},
 	{"container (H25)", func(t *testing.T, b EventBench) {
 		k := *b.Containers

@@ -102,7 +102,7 @@ var serviceFaults = []test[ServiceBench]{
 			fails(t, b.Services.Start(t.Context(), u, true), topology.CodeMasked)
 			fails(t, b.Services.Restart(t.Context(), u, true), topology.CodeMasked)
 			fails(t, b.Services.SetEnabled(t.Context(), u, true), topology.CodeMasked)
-			fails(t, b.Services.Define(t.Context(), u, []byte(runs), "m/s"), topology.CodeMasked, topology.CodeSymlink)
+			fails(t, b.Services.Define(t.Context(), topology.Definition{Unit: u, Text: []byte(runs), Mark: "m/s"}), topology.CodeMasked, topology.CodeSymlink)
 		}
 		hands(t, b.Hands.Unmask(u))
 		equal(t, "load", b.state(t, u).Load, topology.Loaded)

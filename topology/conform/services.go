@@ -15,7 +15,11 @@ type ServiceBench struct {
 	Services topology.Services
 	// Prefix starts the name of every unit that the suite makes.
 	Prefix string
-	Hands  ServiceHands
+	// Writes is a command, for ExecStart, that writes "the words of the unit" and ends with status 3.
+	Writes string
+	// User is a user whose service manager runs.
+	User  string
+	Hands ServiceHands
 }
 
 // ServiceHands act on the services of a device as an administrator at a terminal.
@@ -80,7 +84,7 @@ func (b ServiceBench) state(t *testing.T, unit string) topology.ServiceState {
 
 func (b ServiceBench) define(t *testing.T, unit, text string) {
 	t.Helper()
-	ok(t, b.Services.Define(t.Context(), unit, []byte(text), "m/s"))
+	ok(t, b.Services.Define(t.Context(), topology.Definition{Unit: unit, Text: []byte(text), Mark: "m/s"}))
 }
 
 func (b ServiceBench) start(t *testing.T, unit string) topology.ServiceState {
@@ -99,7 +103,7 @@ func (b ServiceBench) until(t *testing.T, unit, what string, good func(topology.
 
 // Services is the suite of a service manager.
 func Services(t *testing.T, bench func(*testing.T) ServiceBench) {
-	suite(t, bench, slices.Concat(serviceTests, serviceFaults))
+	suite(t, bench, slices.Concat(serviceTests, serviceFaults, unitParts, unitRuns))
 }
 
 var serviceTests = []test[ServiceBench]{
@@ -171,7 +175,7 @@ var serviceTests = []test[ServiceBench]{
 		after(t, func(context.Context) { _ = b.Hands.Uninstall(u) })
 		ok(t, b.Services.Restart(t.Context(), u, false))
 		st = b.state(t, u)
-		equal(t, "number of overrides", len(st.Overrides), 1)
+		equal(t, "number of drop-ins", len(st.DropIns), 1)
 	}},
 	{"enabled", func(t *testing.T, b ServiceBench) {
 		u := b.unit(t, "enabled.service")

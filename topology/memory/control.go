@@ -32,6 +32,14 @@ const (
 	OpStart           Op = "Start"
 	OpStop            Op = "Stop"
 	OpRestart         Op = "Restart"
+	OpReload          Op = "Reload"
+	OpRunOnce         Op = "RunOnce"
+	OpRemoveDropIn    Op = "RemoveDropIn"
+	OpUnmask          Op = "Unmask"
+	OpLog             Op = "Log"
+	OpControllers     Op = "Controllers"
+	OpLingers         Op = "Lingers"
+	OpSetLinger       Op = "SetLinger"
 	OpContainer       Op = "Container"
 	OpAllContainers   Op = "AllContainers"
 	OpImage           Op = "Image"
@@ -107,6 +115,7 @@ var reads = map[Op]bool{
 	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpAllContainers: true, OpHostname: true,
 	OpFirewall: true, OpTime: true, OpConnection: true,
 	OpConnect: true, OpGet: true, OpModified: true, OpFacts: true, OpTool: true,
+	OpLog: true, OpControllers: true, OpLingers: true,
 	OpSecret: true, OpHasBlob: true, OpOpenBlob: true,
 }
 
@@ -281,13 +290,20 @@ func unitResource(name string) topology.Resource { return topology.Resource("uni
 
 func containerResource(name string) topology.Resource { return topology.Resource("container:" + name) }
 
-// unitOfPath names the unit that a file defines or adds to, if it does.
+// unitOfPath names the unit that a file defines or adds to, if it does; that of every user is "*/" and its name.
 func unitOfPath(path string) (string, bool) {
-	for _, dir := range unitDirs {
-		if rest, ok := strings.CutPrefix(path, dir); ok {
+	for _, dirs := range [][]string{unitDirs, userDirs} {
+		for _, dir := range dirs {
+			rest, ok := strings.CutPrefix(path, dir)
+			if !ok {
+				continue
+			}
 			name, _, inside := strings.Cut(rest, "/")
 			if inside {
 				name = strings.TrimSuffix(name, ".d")
+			}
+			if dirs[0] == userDir {
+				return anyUser + name, name != ""
 			}
 			return name, name != ""
 		}
@@ -298,4 +314,16 @@ func unitOfPath(path string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// anyUser stands before the name of a unit for the user in it.
+const anyUser = "*/"
+
+// sameUnit reports whether a resource that changed is one that is watched.
+func sameUnit(want, changed topology.Resource) bool {
+	if want == changed {
+		return true
+	}
+	name, ok := strings.CutPrefix(string(changed), string(unitResource(anyUser)))
+	return ok && strings.HasPrefix(string(want), "unit:") && strings.HasSuffix(string(want), "/"+name)
 }

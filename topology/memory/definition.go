@@ -1,7 +1,10 @@
 package memory
 
 import (
+	"cmp"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,9 +19,28 @@ const (
 	generatorDir = "/run/systemd/generator/"
 	vendorDir    = "/usr/lib/systemd/system/"
 	containerDir = "/etc/containers/systemd/"
+	userDir      = "/etc/systemd/user/"
+	userVendor   = "/usr/lib/systemd/user/"
 )
 
-var unitDirs = []string{adminDir, runtimeDir, vendorDir}
+var (
+	unitDirs = []string{adminDir, runtimeDir, vendorDir}
+	userDirs = []string{userDir, userVendor}
+)
+
+// place says where a unit, or that of a user, is defined, and what it is called there.
+func place(ref string) (dirs []string, name string) {
+	if _, name, ok := strings.Cut(ref, "/"); ok {
+		return userDirs, name
+	}
+	return unitDirs, ref
+}
+
+// definedAt is where Define writes a unit.
+func definedAt(ref string) string {
+	dirs, name := place(ref)
+	return dirs[0] + name
+}
 
 // A definition is as much of a unit as the capability can show.
 type definition struct {
@@ -32,11 +54,15 @@ type definition struct {
 	slow      bool   // ExecStartPre never ends
 	restart   string // no, on-failure, always
 	limited   bool   // restarts by itself end at the start limit
+	reload    bool   // it can be reloaded
+	triggers  string // the unit that it starts
+	limits    topology.UnitLimits
 }
 
 // load reads the definition of a unit from the files as they are now.
-func (d *Device) load(name string) definition {
-	for _, dir := range unitDirs {
+func (d *Device) load(ref string) definition {
+	dirs, name := place(ref)
+	for _, dir := range dirs {
 		n := d.files[dir+name]
 		switch {
 		case n == nil:
@@ -46,16 +72,16 @@ func (d *Device) load(name string) definition {
 		case n.typ != topology.Regular:
 			continue
 		}
-		return parse(name, dir+name, string(n.content))
+		return d.parse(ref, dir+name, string(n.content))
 	}
-	if base, ok := strings.CutSuffix(name, ".service"); ok {
+	if base, ok := strings.CutSuffix(ref, ".service"); ok {
 		if n := d.files[definitionFile(base)]; n != nil && n.typ == topology.Regular {
 			def := definition{load: topology.Loaded, source: generatorDir + name, typ: "notify", container: base, restart: "no", limited: true}
 			def.read(string(n.content))
 			return def
 		}
 	}
-	if tpl := template(name); tpl != "" {
+	if tpl := template(ref); tpl != "" {
 		if def := d.load(tpl); def.load != topology.NotFound {
 			return def
 		}
@@ -72,12 +98,22 @@ func template(name string) string {
 	return name[:at+1] + name[dot:]
 }
 
-func parse(name, source, text string) definition {
+func (d *Device) parse(ref, source, text string) definition {
 	def := definition{load: topology.Loaded, source: source, restart: "no", limited: true}
-	if strings.HasSuffix(name, ".service") {
+	base, suffix := ref[:strings.LastIndexByte(ref, '.')], path.Ext(ref)
+	switch suffix {
+	case ".service":
 		def.typ = "simple"
+	case ".timer", ".socket", ".path":
+		_, base, _ = strings.Cut("/"+base, "/")
+		def.triggers = path.Base(base) + ".service"
 	}
 	ok := def.read(text)
+	install := def.install
+	for _, p := range d.overrides(ref) {
+		ok = def.read(string(d.files[p].content)) && ok
+	}
+	def.install = install // [Install] has no effect in a drop-in
 	if !ok || def.typ != "" && def.start == "" {
 		def.load = "bad-setting"
 	}
@@ -112,6 +148,21 @@ func (def *definition) read(text string) (ok bool) {
 			def.start = word
 		case "ExecStartPre":
 			def.slow = strings.Contains(value, "sleep")
+		case "ExecReload":
+			def.reload = value != ""
+		case "Unit", "Service":
+			if def.triggers != "" {
+				def.triggers = value
+			}
+		case "MemoryMax":
+			def.limits.Memory, _ = strconv.ParseUint(value, 10, 64)
+		case "TasksMax":
+			def.limits.Tasks, _ = strconv.ParseUint(value, 10, 64)
+		case "IOWeight":
+			def.limits.IOWeight, _ = strconv.ParseUint(value, 10, 64)
+		case "CPUQuota":
+			percent, _ := strconv.ParseUint(strings.TrimSuffix(value, "%"), 10, 32)
+			def.limits.CPU = uint32(percent)
 		case "Restart":
 			def.restart = value
 		case "RestartSec":
@@ -126,15 +177,33 @@ func (def *definition) read(text string) (ok bool) {
 	return ok
 }
 
-// overrides lists the drop-ins of a unit.
-func (d *Device) overrides(name string) (out []string) {
-	for p := range d.files {
-		for _, dir := range unitDirs {
-			if strings.HasPrefix(p, dir+name+".d/") && strings.HasSuffix(p, ".conf") {
+// overrides lists the drop-ins of a unit, in the order in which they are read.
+func (d *Device) overrides(ref string) (out []string) {
+	dirs, name := place(ref)
+	for p, n := range d.files {
+		for _, dir := range dirs {
+			if strings.HasPrefix(p, dir+name+".d/") && strings.HasSuffix(p, ".conf") && n.typ == topology.Regular {
 				out = append(out, p)
 			}
 		}
 	}
-	slices.Sort(out)
+	slices.SortFunc(out, func(a, b string) int { return cmp.Or(cmp.Compare(path.Base(a), path.Base(b)), cmp.Compare(a, b)) })
+	return out
+}
+
+// dropIns shows them.
+func (d *Device) dropIns(ref string) (out []topology.DropIn) {
+	for _, p := range d.overrides(ref) {
+		st, err := d.fileState(p)
+		if err != nil {
+			continue
+		}
+		text := string(d.files[p].content)
+		in := topology.DropIn{Path: p, Mark: st.Mark, SHA256: st.SHA256, Mode: st.Mode, Settings: topology.UnitSettings(text)}
+		if strings.HasPrefix(p, definedAt(ref)+".d/") && strings.HasPrefix(text, topology.DropInHeader) && st.Mark != "" {
+			in.Name = strings.TrimSuffix(path.Base(p), ".conf")
+		}
+		out = append(out, in)
+	}
 	return out
 }

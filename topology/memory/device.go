@@ -28,6 +28,7 @@ type Device struct {
 	users      map[string]uint32
 	groups     map[string]uint32
 	units      map[string]*unit
+	lingers    map[string]bool // users whose service manager runs
 	programs   map[string]Program
 	counter    int // of processes, invocations and container ids
 	containers map[string]*container

@@ -55,8 +55,11 @@ func (d *Device) changed(resources ...topology.Resource) {
 	}
 	for w := range d.watchers {
 		for _, r := range resources {
-			if slices.Contains(w.want, r) && !slices.Contains(w.pending, r) {
-				w.pending = append(w.pending, r)
+			for _, want := range w.want {
+				if !sameUnit(want, r) || slices.Contains(w.pending, want) {
+					continue
+				}
+				w.pending = append(w.pending, want)
 				select {
 				case w.wake <- struct{}{}:
 				default:

@@ -80,7 +80,9 @@ func fileBench(d *memory.Device) conform.FileBench {
 }
 
 func serviceBench(d *memory.Device) conform.ServiceBench {
-	return conform.ServiceBench{Services: d.Services(), Prefix: "conform-", Hands: hands{d}}
+	d.SetLingering("pi", true)
+	d.Program("/usr/bin/writes", memory.Program{Exits: true, Status: 3, Output: "the words of the unit\n"})
+	return conform.ServiceBench{Services: d.Services(), Prefix: "conform-", Writes: "/usr/bin/writes", User: "pi", Hands: hands{d}}
 }
 
 func containerBench(d *memory.Device) conform.ContainerBench {

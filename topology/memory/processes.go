@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"path"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -11,6 +12,7 @@ import (
 type Program struct {
 	Exits  bool // it ends at once
 	Status int
+	Output string // what it writes
 }
 
 // Program says what the command at path does, from its next start on.
@@ -19,16 +21,18 @@ func (d *Device) Program(path string, p Program) { d.hands(func() { d.programs[p
 // launch starts the program of a unit and follows it until nothing moves any more. The
 // lock is held.
 func (d *Device) launch(name string, def definition, u *unit) {
-	u.invocation, u.result, u.status = d.fresh(), "success", 0
+	u.invocation, u.result, u.status, u.log = d.fresh(), "success", 0, ""
 	if def.slow {
 		d.become(name, u, "activating", "start-pre")
 		return
 	}
 	if def.typ == "" { // a timer, a socket, a target
-		d.become(name, u, "active", "active")
+		sub := map[string]string{".timer": "waiting", ".path": "waiting", ".socket": "listening"}[path.Ext(name)]
+		d.become(name, u, "active", cmp.Or(sub, "active"))
 		return
 	}
 	p := d.programs[def.start]
+	u.log = p.Output
 	if def.container != "" {
 		c := d.containers[def.container]
 		if c == nil || !d.hasImage(c.config.Image) {

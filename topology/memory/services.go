@@ -2,6 +2,8 @@ package memory
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/continuo-fleet/continuo/topology"
@@ -18,6 +20,9 @@ type unit struct {
 	result      string
 	status      int
 	invocation  string
+	log         string
+	reloads     int
+	ran         *topology.Run
 }
 
 // unit returns the memory of the service manager for a unit. The lock is held.
@@ -49,7 +54,11 @@ func (s services) Service(ctx context.Context, name string) (topology.ServiceSta
 	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	return s.d.serviceState(name)
+	st, err := s.d.serviceState(name)
+	if err == nil {
+		err = s.d.manages(name)
+	}
+	return st, err
 }
 
 func (d *Device) serviceState(name string) (topology.ServiceState, error) {
@@ -57,16 +66,36 @@ func (d *Device) serviceState(name string) (topology.ServiceState, error) {
 	if known := d.units[name]; known != nil {
 		u = known
 	}
-	file, err := d.fileState(adminDir + name)
+	file, err := d.fileState(definedAt(name))
 	if err != nil {
 		return topology.ServiceState{}, err
 	}
 	st := topology.ServiceState{
 		Load: def.load, Active: u.active, Sub: u.sub, Enabled: enabled(def, u), Type: def.typ, Remain: def.remain,
 		Since: u.since, MainPID: u.pid, Restarts: u.restarts, Result: u.result, ExitCode: u.status,
-		Invocation: u.invocation, Definition: file, Source: def.source, Overrides: d.overrides(name),
+		Invocation: u.invocation, Definition: file, Source: def.source, DropIns: d.dropIns(name),
+		CanReload: def.reload || def.typ == "notify-reload", Limits: def.limits, Ran: u.ran,
 	}
+	if def.triggers != "" {
+		st.Triggers = []string{def.triggers}
+	}
+	st.TriggeredBy = d.triggeredBy(name)
 	return st, nil
+}
+
+// triggeredBy lists the active units that start a unit.
+func (d *Device) triggeredBy(ref string) (out []string) {
+	for other, u := range d.units {
+		owner, name := "", ref
+		if i := strings.IndexByte(ref, '/'); i >= 0 {
+			owner, name = ref[:i+1], ref[i+1:]
+		}
+		if strings.HasPrefix(other, owner) && u.up() && d.load(other).triggers == name {
+			out = append(out, strings.TrimPrefix(other, owner))
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func enabled(def definition, u *unit) string {
@@ -87,45 +116,15 @@ func enabled(def definition, u *unit) string {
 	return "disabled"
 }
 
-func (s services) Define(ctx context.Context, name string, text []byte, mark topology.Mark) error {
-	if err := s.d.control.call(ctx, OpDefine, unitResource(name)); err != nil {
-		return err
-	}
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	if n := s.d.files[adminDir+name]; n != nil && n.typ == topology.Symlink && n.target == "/dev/null" {
-		return masked(name)
-	}
-	return s.d.write(topology.FileWrite{Path: adminDir + name, Content: text, Mode: 0o644, Mark: mark})
-}
-
-func (s services) Undefine(ctx context.Context, name string) error {
-	if err := s.d.control.call(ctx, OpUndefine, unitResource(name)); err != nil {
-		return err
-	}
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	if n := s.d.files[adminDir+name]; n == nil {
-		return nil
-	}
-	if err := s.d.remove(adminDir + name); err != nil {
-		return err
-	}
-	u := s.d.unit(name)
-	s.d.halt(name, u)
-	u.persistent, u.runtime = false, false
-	if u.active == "failed" {
-		s.d.become(name, u, "inactive", "dead")
-	}
-	return nil
-}
-
 func (s services) SetEnabled(ctx context.Context, name string, on bool) error {
 	if err := s.d.control.call(ctx, OpSetEnabled, unitResource(name)); err != nil {
 		return err
 	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
+	if err := s.d.manages(name); err != nil {
+		return err
+	}
 	def := s.d.load(name)
 	if err := usable(name, def); err != nil {
 		return err
@@ -174,6 +173,9 @@ func (s services) Restart(ctx context.Context, name string, reset bool) error {
 func (d *Device) start(ctx context.Context, name string, reset, again bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.manages(name); err != nil {
+		return err
+	}
 	def, u := d.load(name), d.unit(name)
 	if err := usable(name, def); err != nil {
 		return err

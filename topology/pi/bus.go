@@ -22,9 +22,12 @@ const (
 	retryEvery    = 100 * time.Millisecond
 )
 
-// bus is the connection to the system bus: made when it is first needed, and again when
-// it broke.
+// bus is the connection to a service manager and what is beside it: the system bus, or the
+// socket of the manager of a user. It is made when it is first needed, and again when it broke.
 type bus struct {
+	name    string
+	connect func(context.Context) (*dbus.Conn, error)
+	direct  bool // it is the socket of a manager, and no bus that has rules of what to send
 	below   bool // the device is a directory, see Options.Root
 	life    context.Context
 	end     context.CancelFunc
@@ -35,7 +38,7 @@ type bus struct {
 }
 
 func newBus(ctx context.Context, below bool) *bus {
-	b := &bus{below: below, dialing: make(chan struct{}, 1)}
+	b := &bus{name: "the system bus", connect: connect, below: below, dialing: make(chan struct{}, 1)}
 	b.life, b.end = context.WithCancel(ctx)
 	return b
 }
@@ -114,7 +117,7 @@ func (b *bus) dial(ctx context.Context) (*link, error) {
 	stop := context.AfterFunc(ctx, end)
 	var conns []*dbus.Conn
 	systemd, err := sdbus.NewConnection(func() (*dbus.Conn, error) {
-		c, err := connect(life)
+		c, err := b.connect(life)
 		if err == nil {
 			conns = append(conns, c)
 		}
@@ -123,19 +126,19 @@ func (b *bus) dial(ctx context.Context) (*link, error) {
 	if err != nil {
 		end()
 		if ctx.Err() != nil {
-			return nil, topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot reach the system bus: %v", ctx.Err())
+			return nil, topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot reach %s: %v", b.name, ctx.Err())
 		}
-		return nil, busFault("reach", "the system bus", err)
+		return nil, busFault("reach", b.name, err)
 	}
 	if !stop() { // too late
 		systemd.Close()
-		return nil, topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot reach the system bus: %v", ctx.Err())
+		return nil, topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot reach %s: %v", b.name, ctx.Err())
 	}
 	if _, err := os.Lstat("/run/systemd/system"); err != nil { // as sd_booted(3) does
 		systemd.Close()
 		return nil, topology.Faultf(topology.CodeUnavailable, "the device does not run systemd")
 	}
-	return &link{systemd, conns[0], conns[1], newRouter(conns[1])}, nil
+	return &link{systemd, conns[0], conns[1], newRouter(conns[1], b.direct)}, nil
 }
 
 func connect(ctx context.Context) (*dbus.Conn, error) {

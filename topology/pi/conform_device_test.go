@@ -70,7 +70,10 @@ func (admin) Kill(unit string) error {
 }
 
 func serviceBench(d *Device) conform.ServiceBench {
-	return conform.ServiceBench{Services: d.Services(), Prefix: "ct-conform-", Hands: admin{}}
+	return conform.ServiceBench{
+		Services: d.Services(), Prefix: "ct-conform-", Hands: admin{}, User: "pi",
+		Writes: `/bin/sh -c "echo the words of the unit; exit 3"`,
+	}
 }
 
 func TestConformServices(t *testing.T) {

@@ -6,49 +6,113 @@ import (
 	"github.com/continuo-fleet/continuo/topology"
 )
 
-// Define writes the definition of a unit. It is loaded before the next call that needs it.
-func (s *services) Define(ctx context.Context, unit string, text []byte, mark topology.Mark) error {
-	if err := checkUnit(unit); err != nil {
+// Define writes the definition of a unit, or a drop-in. It is loaded before the next call that needs it.
+func (s *services) Define(ctx context.Context, d topology.Definition) error {
+	if err := checkUnit(d.Unit); err != nil {
 		return err
 	}
 	if s.bus.below {
 		_, err := s.bus.link(ctx)
 		return err
 	}
-	p := unitDir + unit
-	now, err := s.files.File(ctx, p)
-	if err != nil {
-		return err
+	p := s.dir + d.Unit
+	if d.DropIn != "" {
+		if err := checkDropIn(d.DropIn); err != nil {
+			return err
+		}
+		p = s.dropInPath(d.Unit, d.DropIn)
+	} else {
+		now, err := s.files.File(ctx, p)
+		if err != nil {
+			return err
+		}
+		if now.Type == topology.Symlink && now.Target == "/dev/null" {
+			return masked("define", d.Unit)
+		}
 	}
-	if now.Type == topology.Symlink && now.Target == "/dev/null" {
-		return masked("define", unit)
-	}
-	return s.files.WriteFile(ctx, topology.FileWrite{Path: p, Content: text, Mode: 0o644, Owner: "0", Group: "0", Mark: mark})
+	return s.files.WriteFile(ctx, topology.FileWrite{Path: p, Content: d.Text, Mode: 0o644, Owner: "0", Group: "0", Mark: d.Mark, Replaces: d.Replaces})
 }
 
-// Undefine stops and disables a unit and removes its definition.
+// Undefine stops and disables a unit and removes its definition, and takes away from a unit
+// of the system what was added to it.
 func (s *services) Undefine(ctx context.Context, unit string) error {
 	u, err := s.Service(ctx, unit)
 	if err != nil {
 		return err
 	}
-	if u.Definition.Type == topology.Absent {
-		return nil
-	}
-	if u.Active != "inactive" && u.Active != "failed" {
+	if u.Definition.Type != topology.Absent && u.Active != "inactive" && u.Active != "failed" {
 		if err := s.job(ctx, "stop", unit, stop, ""); err != nil {
 			return err
 		}
+	}
+	for _, d := range u.DropIns {
+		if d.Name != "" {
+			if err := s.RemoveDropIn(ctx, unit, d.Name); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.forget(ctx, unit); err != nil {
+		return err
+	}
+	if u.Definition.Type == topology.Absent {
+		return nil
 	}
 	if u.Load == topology.Loaded {
 		if err := s.setLinks(ctx, unit, false); err != nil {
 			return err
 		}
 	}
-	if err := s.files.RemoveFile(ctx, unitDir+unit); err != nil {
+	if err := s.files.RemoveFile(ctx, s.dir+unit); err != nil {
 		return err
 	}
 	return s.reset(ctx, unit) // a failed unit would stay on the list
+}
+
+// Unmask lifts every mask of a unit.
+func (s *services) Unmask(ctx context.Context, unit string) error {
+	if err := checkUnit(unit); err != nil {
+		return err
+	}
+	now, err := s.files.File(ctx, s.dir+unit)
+	if err != nil {
+		return err
+	}
+	if now.Type == topology.Regular && now.Size == 0 {
+		return s.files.RemoveFile(ctx, s.dir+unit)
+	}
+	var links []string
+	err = s.bus.do(ctx, func(ctx context.Context, l *link) error {
+		for _, runtime := range []bool{false, true} {
+			gone, err := l.systemd.UnmaskUnitFilesContext(ctx, []string{unit}, runtime)
+			if err != nil {
+				return err
+			}
+			for _, c := range gone {
+				links = append(links, c.Filename)
+			}
+		}
+		return nil
+	})
+	s.reload.need()
+	if err != nil {
+		return busFault("unmask", unit, err)
+	}
+	return s.flushAll(links)
+}
+
+// flushAll makes durable what systemd linked or unlinked. What the manager of a user does in
+// the home of his is his.
+func (s *services) flushAll(links []string) error {
+	if s.user != "" {
+		return nil
+	}
+	for _, p := range links {
+		if err := s.files.flush(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SetEnabled enables or disables a unit for every boot to come.
@@ -63,7 +127,7 @@ func (s *services) SetEnabled(ctx context.Context, unit string, on bool) error {
 	// The links need a reload anyway. A unit that is new is loaded by the question, so that
 	// one reload does for its definition and its links.
 	u, err := s.ask(ctx, unit)
-	if err == nil && (u.stale || u.usable(verb, unit) != nil) {
+	if err == nil && (u.Stale || u.usable(verb, unit) != nil) {
 		u, err = s.observe(ctx, unit)
 	}
 	if err != nil {
@@ -111,10 +175,5 @@ func (s *services) setLinks(ctx context.Context, unit string, on bool) error {
 	if err != nil {
 		return busFault(verb, unit, err)
 	}
-	for _, p := range links {
-		if err := s.files.flush(p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.flushAll(links)
 }

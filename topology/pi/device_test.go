@@ -53,7 +53,7 @@ func sh(t testing.TB, line string) string {
 // define writes a unit and removes it at the end of the test.
 func define(t testing.TB, s topology.Services, unit, text string) {
 	t.Helper()
-	if err := s.Define(t.Context(), unit, []byte(text), "kiosk/test"); err != nil {
+	if err := s.Define(t.Context(), topology.Definition{Unit: unit, Text: []byte(text), Mark: "kiosk/test"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -205,7 +205,7 @@ func TestStartLimit(t *testing.T) { // case 54
 	if state(t, s, unit).Invocation != invocation {
 		t.Error("it was tried again")
 	}
-	if err := s.Define(t.Context(), unit, []byte("[Unit]\nStartLimitBurst=2\nStartLimitIntervalSec=1h\n"+sleeper), "kiosk/test"); err != nil {
+	if err := s.Define(t.Context(), topology.Definition{Unit: unit, Text: []byte("[Unit]\nStartLimitBurst=2\nStartLimitIntervalSec=1h\n" + sleeper), Mark: "kiosk/test"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(t.Context(), unit, true); err != nil {

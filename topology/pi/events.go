@@ -177,6 +177,10 @@ func (w watch) add(r topology.Resource) {
 	case "file":
 		file(name)
 	case "unit":
+		if _, of, ok := strings.Cut(name, "/"); ok { // of a user, whose manager is not on this bus
+			file(userUnitDirs[0] + of)
+			break
+		}
 		unit(name)
 		file(unitDir + name)
 	case "container":

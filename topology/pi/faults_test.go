@@ -247,7 +247,7 @@ func TestBelowRootNothingRuns(t *testing.T) { // X29
 	defer d.Close()
 	_, err = d.Services().Service(t.Context(), "ssh.service")
 	wantCode(t, err, topology.CodeUnavailable, "no meaning below --root")
-	wantCode(t, d.Services().Define(t.Context(), "x.service", nil, ""), topology.CodeUnavailable)
+	wantCode(t, d.Services().Define(t.Context(), topology.Definition{Unit: "x.service"}), topology.CodeUnavailable)
 	wantCode(t, d.Services().Start(t.Context(), "x.service", true), topology.CodeUnavailable)
 	_, err = d.Containers().Container(t.Context(), "web")
 	wantCode(t, err, topology.CodeUnavailable)

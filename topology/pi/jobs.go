@@ -19,6 +19,7 @@ var (
 	start   order = (*sdbus.Conn).StartUnitContext
 	stop    order = (*sdbus.Conn).StopUnitContext
 	restart order = (*sdbus.Conn).RestartUnitContext
+	reload  order = (*sdbus.Conn).ReloadUnitContext
 )
 
 // job gives an order, once nobody else has one under way, and waits for its end. The end
@@ -76,6 +77,8 @@ func (s *services) verdict(ctx context.Context, verb, unit, result, before strin
 	}
 	switch {
 	case result == "" && u.Active != "failed" && (u.Active == "active") == (verb != "stop"):
+		return nil
+	case result == "" && verb == "run" && u.Active == "inactive" && u.Result == "success":
 		return nil
 	case u.Load != topology.Loaded:
 		if err := u.usable(verb, unit); err != nil {
@@ -258,6 +261,24 @@ func (u unitState) ended(verb, unit string, first unitState, last bool) error {
 func (u unitState) exited(unit string) error {
 	return topology.Faultf(topology.CodeExited, "%s started and ended at once: result %s, exit code %d, %d restarts; journalctl -u %s has its words",
 		unit, u.Result, u.ExitCode, u.Restarts, unit)
+}
+
+// Reload makes a running unit read its configuration again.
+func (s *services) Reload(ctx context.Context, unit string) error {
+	u, _, err := s.idle(ctx, "reload", unit)
+	if err != nil {
+		return err
+	}
+	if err := u.usable("reload", unit); err != nil {
+		return err
+	}
+	switch {
+	case !u.CanReload:
+		return topology.Faultf(topology.CodeInvalid, "cannot reload %s: it has no ExecReload= and is not of Type=notify-reload", unit)
+	case u.Active != "active":
+		return topology.Faultf(topology.CodeJobFailed, "cannot reload %s: it is %s", unit, u.Active)
+	}
+	return s.job(ctx, "reload", unit, reload, "")
 }
 
 // Stop stops a unit, also one that is still starting.

@@ -60,6 +60,7 @@ type Options struct {
 type Device struct {
 	files      *files
 	services   *services
+	managers   *managers
 	containers *containers
 	host       *host
 	clock      *clock
@@ -105,12 +106,17 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 		return nil, fmt.Errorf("cannot open the file tree of the device: %w", err)
 	}
 	b := newBus(context.WithoutCancel(ctx), o.Root != "")
-	r := newReloader(b)
-	f := &files{tree: t, accounts: newAccounts(t), changed: r.mark}
-	s := &services{bus: b, files: f, reload: r, settle: o.Settle}
+	f := &files{tree: t, accounts: newAccounts(t)}
+	s := &services{
+		bus: b, files: f, reload: newReloader(b, unitDirs, reloadMark), settle: o.Settle, dir: unitDir,
+		cgroup: cgroupRoot, runs: filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "runs"), journal: newJournal(),
+	}
+	m := newManagers(s)
+	f.changed = m.changed
 	return &Device{
 		files:      f,
 		services:   s,
+		managers:   m,
 		containers: newContainers(s, o),
 		host:       &host{b, f},
 		clock:      &clock{b, f, s},
@@ -124,7 +130,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 
 // Close ends all connections. Calls that are under way return with a fault.
 func (d *Device) Close() error {
-	d.services.bus.close()
+	d.managers.close()
 	d.facts.close()
 	return d.files.tree.close()
 }
@@ -132,8 +138,8 @@ func (d *Device) Close() error {
 // Files is the file system.
 func (d *Device) Files() topology.Files { return d.files }
 
-// Services is systemd.
-func (d *Device) Services() topology.Services { return d.services }
+// Services is systemd: its manager of the system, and those of users.
+func (d *Device) Services() topology.Services { return d.managers }
 
 // Containers is podman, under systemd.
 func (d *Device) Containers() topology.Containers { return d.containers }

@@ -15,6 +15,9 @@ var unitDirs = []string{
 	"/etc/systemd/system.control/", "/etc/containers/systemd/", "/run/containers/systemd/", "/usr/share/containers/systemd/",
 }
 
+// userUnitDirs is where the service managers of users read definitions, but for their own folders.
+var userUnitDirs = []string{"/etc/systemd/user/", "/run/systemd/user/", "/usr/local/lib/systemd/user/", "/usr/lib/systemd/user/"}
+
 // reloadMark says, to the next process after this one was killed, that a definition was
 // written and not yet loaded. It is below /run because a boot loads everything.
 const reloadMark = "/run/continuo/reload-needed"
@@ -23,6 +26,8 @@ const reloadMark = "/run/continuo/reload-needed"
 // on them, however many were written.
 type reloader struct {
 	bus     *bus
+	dirs    []string      // where its service manager, or a generator of it, reads definitions
+	note    string        // path of reloadMark
 	marked  atomic.Uint64 // counts marks
 	clean   atomic.Uint64 // marks that were there when the last reload began
 	running chan struct{} // holds one token
@@ -31,10 +36,10 @@ type reloader struct {
 	stubborn map[string]bool // units that are stale after a reload, too
 }
 
-func newReloader(b *bus) *reloader {
-	r := &reloader{bus: b, running: make(chan struct{}, 1), stubborn: map[string]bool{}}
+func newReloader(b *bus, dirs []string, note string) *reloader {
+	r := &reloader{bus: b, dirs: dirs, note: note, running: make(chan struct{}, 1), stubborn: map[string]bool{}}
 	if !b.below {
-		if _, err := os.Lstat(reloadMark); err == nil {
+		if _, err := os.Lstat(note); err == nil {
 			r.marked.Store(1)
 		}
 	}
@@ -47,7 +52,7 @@ func (r *reloader) mark(p string) {
 	if r.bus.below {
 		return
 	}
-	for _, d := range unitDirs {
+	for _, d := range r.dirs {
 		if strings.HasPrefix(p, d) {
 			r.need()
 			return
@@ -56,8 +61,8 @@ func (r *reloader) mark(p string) {
 }
 
 func (r *reloader) need() {
-	if r.marked.Add(1) == r.clean.Load()+1 && os.MkdirAll(path.Dir(reloadMark), 0o755) == nil {
-		if f, err := os.OpenFile(reloadMark, os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+	if r.marked.Add(1) == r.clean.Load()+1 && os.MkdirAll(path.Dir(r.note), 0o755) == nil {
+		if f, err := os.OpenFile(r.note, os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
 			_ = f.Close()
 		}
 	}
@@ -84,7 +89,7 @@ func (r *reloader) settle(ctx context.Context) error {
 	}
 	r.clean.Store(marks)
 	if r.marked.Load() == marks {
-		_ = os.Remove(reloadMark)
+		_ = os.Remove(r.note)
 	}
 	return nil
 }

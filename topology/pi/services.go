@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,26 +17,42 @@ import (
 // unitDir is where definitions of manifests live.
 const unitDir = "/etc/systemd/system/"
 
-// services is systemd.
+// services is a manager of systemd: that of the system, or that of a user.
 type services struct {
-	bus    *bus
-	files  *files
-	reload *reloader
-	settle time.Duration
-	given  sync.Map // unit: uint32, the last job of ours for it
+	bus     *bus
+	files   *files
+	reload  *reloader
+	settle  time.Duration
+	user    string   // whose manager it is; empty: that of the system
+	uid     int      // his number
+	dir     string   // where definitions of manifests live
+	cgroup  string   // directory of its control group
+	runs    string   // directory of what is known of runs
+	journal *journal // what units write
+	given   sync.Map // unit: uint32, the last job of ours for it
 }
 
-// Service returns the state of a unit.
+// Service returns the state of a unit. What is on disk is there even if the manager of a
+// user does not run.
 func (s *services) Service(ctx context.Context, unit string) (topology.ServiceState, error) {
 	u, err := s.observe(ctx, unit)
-	if err != nil {
+	if err != nil && (s.user == "" || topology.FaultOf(err).Code != topology.CodeUnavailable) {
 		return topology.ServiceState{}, err
 	}
 	st := u.ServiceState
-	if st.Definition, err = s.files.File(ctx, unitDir+unit); err != nil {
-		return topology.ServiceState{}, err
+	if err != nil {
+		st.Load, st.Active, st.Sub = topology.NotFound, "inactive", "dead"
 	}
-	return st, nil
+	var ferr error
+	if st.Definition, ferr = s.files.File(ctx, s.dir+unit); ferr == nil {
+		if st.DropIns, ferr = s.dropIns(ctx, unit, u.dropIns); ferr == nil {
+			st.Ran, ferr = s.ran(ctx, unit)
+		}
+	}
+	if ferr != nil {
+		return topology.ServiceState{}, ferr
+	}
+	return st, err
 }
 
 // observe returns what systemd knows of a unit, after what is on disk was loaded.
@@ -47,7 +64,7 @@ func (s *services) observe(ctx context.Context, unit string) (unitState, error) 
 		return unitState{}, err
 	}
 	u, err := s.ask(ctx, unit)
-	if err != nil || !u.stale {
+	if err != nil || !u.Stale {
 		return u, err
 	}
 	// Somebody changed the definition and did not reload. A unit that stays stale, for
@@ -60,7 +77,7 @@ func (s *services) observe(ctx context.Context, unit string) (unitState, error) 
 		return unitState{}, err
 	}
 	u, err = s.ask(ctx, unit)
-	s.reload.helped(unit, err != nil || !u.stale)
+	s.reload.helped(unit, err != nil || !u.Stale)
 	return u, err
 }
 
@@ -80,9 +97,9 @@ func checkUnit(unit string) error {
 // unitState is a unit as systemd has it.
 type unitState struct {
 	topology.ServiceState
-	sourcePath string // the file a generator made it from
-	stale      bool   // what is on disk is not what is loaded
-	job        uint32 // 0: none
+	sourcePath string   // the file a generator made it from
+	dropIns    []string // that were loaded
+	job        uint32   // 0: none
 }
 
 func (s *services) ask(ctx context.Context, unit string) (unitState, error) {
@@ -133,10 +150,12 @@ func query(ctx context.Context, l *link, unit string) (unitState, error) {
 		u.Type = "" // Type= of a mount is its file system
 	}
 	u.Remain, _ = p["RemainAfterExit"].Value().(bool)
-	u.stale, _ = p["NeedDaemonReload"].Value().(bool)
-	u.Overrides, _ = p["DropInPaths"].Value().([]string)
-	if len(u.Overrides) == 0 {
-		u.Overrides = nil
+	u.CanReload, _ = p["CanReload"].Value().(bool)
+	u.Stale, _ = p["NeedDaemonReload"].Value().(bool)
+	u.dropIns, _ = p["DropInPaths"].Value().([]string)
+	u.Triggers, u.TriggeredBy = p.names("Triggers"), p.names("TriggeredBy")
+	if u.Type != "" {
+		u.Limits = p.limits()
 	}
 	if id, _ := p["InvocationID"].Value().([]byte); len(id) > 0 {
 		u.Invocation = hex.EncodeToString(id)
@@ -183,6 +202,24 @@ func (p properties) number(name string) int64 {
 		return int64(v)
 	}
 	return 0
+}
+
+// names is a list of units, sorted; nil if it is empty.
+func (p properties) names(name string) []string {
+	list, _ := p[name].Value().([]string)
+	if len(list) == 0 {
+		return nil
+	}
+	slices.Sort(list)
+	return list[:min(len(list), 64)]
+}
+
+// limits are the bounds of a unit. One that is not set is the largest number, which is negative here.
+func (p properties) limits() (l topology.UnitLimits) {
+	bound := func(name string) uint64 { return uint64(max(p.number(name), 0)) }
+	l.Memory, l.Tasks, l.IOWeight = bound("MemoryMax"), bound("TasksMax"), bound("IOWeight")
+	l.CPU = uint32(min(bound("CPUQuotaPerSecUSec")/10_000, 1<<31))
+	return l
 }
 
 // usable says why nothing can be done with a unit.

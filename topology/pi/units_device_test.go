@@ -72,7 +72,7 @@ func TestMasked(t *testing.T) { // cases 57, 35
 	}
 	wantCode(t, s.Start(t.Context(), "ct-masked.service", true), topology.CodeMasked, "unmask")
 	wantCode(t, s.SetEnabled(t.Context(), "ct-masked.service", true), topology.CodeMasked)
-	wantCode(t, s.Define(t.Context(), "ct-masked.service", []byte(sleeper), "a/b"), topology.CodeMasked)
+	wantCode(t, s.Define(t.Context(), topology.Definition{Unit: "ct-masked.service", Text: []byte(sleeper), Mark: "a/b"}), topology.CodeMasked)
 
 	define(t, s, "ct-zero.service", sleeper)
 	state(t, s, "ct-zero.service")
@@ -80,7 +80,7 @@ func TestMasked(t *testing.T) { // cases 57, 35
 	if st := state(t, s, "ct-zero.service"); st.Load != topology.Masked || st.Definition.Type != topology.Regular || st.Definition.Size != 0 {
 		t.Errorf("zero bytes: %+v", st)
 	}
-	if err := s.Define(t.Context(), "ct-zero.service", []byte(sleeper), "kiosk/test"); err != nil {
+	if err := s.Define(t.Context(), topology.Definition{Unit: "ct-zero.service", Text: []byte(sleeper), Mark: "kiosk/test"}); err != nil {
 		t.Fatal(err)
 	}
 	if st := state(t, s, "ct-zero.service"); st.Load != topology.Loaded {
@@ -105,14 +105,14 @@ func TestNewDropIn(t *testing.T) { // case 55
 	if got := sh(t, "systemctl show -p Environment --value ct-drop.service"); got != "X=new" {
 		t.Errorf("environment is %q", got)
 	}
-	if st := state(t, d.Services(), "ct-drop.service"); len(st.Overrides) != 1 || st.Overrides[0] != p {
-		t.Errorf("overrides: %v", st.Overrides)
+	if st := state(t, d.Services(), "ct-drop.service"); len(st.DropIns) != 1 || st.DropIns[0].Path != p {
+		t.Errorf("drop-ins: %v", st.DropIns)
 	}
 	if err := d.Files().RemoveFile(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	if st := state(t, d.Services(), "ct-drop.service"); len(st.Overrides) != 0 {
-		t.Errorf("overrides after removal: %v", st.Overrides)
+	if st := state(t, d.Services(), "ct-drop.service"); len(st.DropIns) != 0 {
+		t.Errorf("drop-ins after removal: %v", st.DropIns)
 	}
 }
 

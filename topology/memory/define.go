@@ -1,0 +1,225 @@
+package memory
+
+import (
+	"context"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// manages reports why nobody can speak to the service manager of a unit. The lock is held.
+func (d *Device) manages(ref string) error {
+	user, _, ok := strings.Cut(ref, "/")
+	if !ok || d.lingers[user] {
+		return nil
+	}
+	if _, known := d.users[user]; !known {
+		return topology.Faultf(topology.CodeUnavailable, "the device has no user %q", user)
+	}
+	return topology.Faultf(topology.CodeUnavailable, "the service manager of %s does not run: loginctl enable-linger %s", user, user)
+}
+
+func (s services) Define(ctx context.Context, def topology.Definition) error {
+	if err := s.d.control.call(ctx, OpDefine, unitResource(def.Unit)); err != nil {
+		return err
+	}
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	p := definedAt(def.Unit)
+	if n := s.d.files[p]; n != nil && n.typ == topology.Symlink && n.target == "/dev/null" && def.DropIn == "" {
+		return masked(def.Unit)
+	}
+	if def.DropIn != "" {
+		p += ".d/" + def.DropIn + ".conf"
+	}
+	return s.d.write(topology.FileWrite{Path: p, Content: def.Text, Mode: 0o644, Mark: def.Mark, Replaces: def.Replaces})
+}
+
+func (s services) Undefine(ctx context.Context, ref string) error {
+	if err := s.d.control.call(ctx, OpUndefine, unitResource(ref)); err != nil {
+		return err
+	}
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	for _, in := range s.d.dropIns(ref) {
+		if in.Name != "" {
+			if err := s.d.remove(in.Path); err != nil {
+				return err
+			}
+		}
+	}
+	u := s.d.unit(ref)
+	if u.ran = nil; s.d.files[definedAt(ref)] == nil {
+		return nil
+	}
+	if err := s.d.remove(definedAt(ref)); err != nil {
+		return err
+	}
+	s.d.halt(ref, u)
+	u.persistent, u.runtime = false, false
+	if u.active == "failed" {
+		s.d.become(ref, u, "inactive", "dead")
+	}
+	return nil
+}
+
+func (s services) RemoveDropIn(ctx context.Context, ref, name string) error {
+	if err := s.d.control.call(ctx, OpRemoveDropIn, unitResource(ref)); err != nil {
+		return err
+	}
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	p := definedAt(ref) + ".d/" + name + ".conf"
+	for _, in := range s.d.dropIns(ref) {
+		if in.Path == p && in.Name == "" {
+			return topology.Faultf(topology.CodeForeign, "%s was written by somebody else", p)
+		}
+	}
+	if s.d.files[p] == nil {
+		return nil
+	}
+	return s.d.remove(p)
+}
+
+func (s services) Unmask(ctx context.Context, ref string) error {
+	if err := s.d.control.call(ctx, OpUnmask, unitResource(ref)); err != nil {
+		return err
+	}
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	dirs, name := place(ref)
+	for _, dir := range dirs {
+		n := s.d.files[dir+name]
+		if n != nil && (n.typ == topology.Symlink && n.target == "/dev/null" || n.typ == topology.Regular && len(n.content) == 0) {
+			n.links--
+			delete(s.d.files, dir+name)
+			s.d.changed(fileResource(dir + name))
+		}
+	}
+	return nil
+}
+
+func (s services) Log(ctx context.Context, ref, invocation string) (string, error) {
+	if err := s.d.control.call(ctx, OpLog, unitResource(ref)); err != nil {
+		return "", err
+	}
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if u := s.d.units[ref]; u != nil && u.invocation == invocation {
+		return topology.Excerpt(u.log), nil
+	}
+	return "", nil
+}
+
+func (s services) Controllers(ctx context.Context, ref string) (have []string, err error) {
+	if err := s.d.control.call(ctx, OpControllers, unitResource(ref)); err != nil {
+		return nil, err
+	}
+	s.d.hands(func() {
+		for _, c := range []string{topology.ControlCPU, topology.ControlIO, topology.ControlMemory, topology.ControlTasks} {
+			if !s.d.controllersOff[c] {
+				have = append(have, c)
+			}
+		}
+	})
+	return have, nil
+}
+
+func (s services) Lingers(ctx context.Context, user string) (on bool, err error) {
+	if err := s.d.control.call(ctx, OpLingers, topology.Resource("user:"+user)); err != nil {
+		return false, err
+	}
+	s.d.hands(func() { on = s.d.lingers[user] })
+	return on, nil
+}
+
+func (s services) SetLinger(ctx context.Context, user string, on bool) error {
+	if err := s.d.control.call(ctx, OpSetLinger, topology.Resource("user:"+user)); err != nil {
+		return err
+	}
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if _, known := s.d.users[user]; !known {
+		return topology.Faultf(topology.CodeNoAccount, "the device has no user %q", user)
+	}
+	s.d.linger(user, on)
+	return nil
+}
+
+func (s services) Reload(ctx context.Context, ref string) error {
+	if err := s.d.control.call(ctx, OpReload, unitResource(ref)); err != nil {
+		return err
+	}
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	def, u := s.d.load(ref), s.d.unit(ref)
+	if err := usable(ref, def); err != nil {
+		return err
+	}
+	switch {
+	case !def.reload && def.typ != "notify-reload":
+		return topology.Faultf(topology.CodeInvalid, "cannot reload %s: it does not know how", ref)
+	case u.active != "active":
+		return topology.Faultf(topology.CodeJobFailed, "cannot reload %s: it is %s", ref, u.active)
+	}
+	u.reloads++
+	s.d.changed(unitResource(ref))
+	return nil
+}
+
+func (s services) RunOnce(ctx context.Context, ref, digest string) error {
+	if err := s.d.control.call(ctx, OpRunOnce, unitResource(ref)); err != nil {
+		return err
+	}
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	def, u := s.d.load(ref), s.d.unit(ref)
+	if err := usable(ref, def); err != nil {
+		return err
+	}
+	if def.typ != "oneshot" || def.remain {
+		return topology.Faultf(topology.CodeInvalid, "cannot run %s to its end: it is no oneshot, or remains after it", ref)
+	}
+	if u.active != "activating" {
+		s.d.launch(ref, def, u)
+	}
+	if u.active == "activating" {
+		if err := s.d.await(ctx, ref, u); err != nil {
+			return err
+		}
+	}
+	u.ran = &topology.Run{Digest: digest, Invocation: u.invocation, Ended: time.Now(), Result: u.result, ExitCode: u.status, Output: topology.Excerpt(u.log)}
+	s.d.changed(unitResource(ref))
+	if u.result != "success" {
+		return topology.Faultf(topology.CodeExited, "%s was run and failed: result %s, exit code %d", ref, u.result, u.status)
+	}
+	return nil
+}
+
+// The methods below act as somebody else on the device would.
+
+// SetLingering has the service manager of a user run, or not.
+func (d *Device) SetLingering(user string, on bool) { d.hands(func() { d.linger(user, on) }) }
+
+func (d *Device) linger(user string, on bool) {
+	if d.lingers == nil {
+		d.lingers = map[string]bool{}
+	}
+	d.lingers[user] = on
+}
+
+// UnitReloads counts how often a unit was made to read its configuration again.
+func (d *Device) UnitReloads(ref string) (n int) {
+	d.hands(func() { n = d.unit(ref).reloads })
+	return n
+}
+
+// DropIn adds to a unit by hand, and returns where.
+func (d *Device) DropIn(ref, name, text string) string {
+	dirs, unit := place(ref)
+	p := path.Join(dirs[0], unit+".d", name+".conf")
+	d.Put(p, text)
+	return p
+}

@@ -1,0 +1,134 @@
+package pi
+
+import (
+	"context"
+	"io"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// journalctl reads the journal, which has no other reader that needs no libsystemd: it is
+// asked only about a unit that failed or ran to its end, once about each run, so that no
+// look at a device that is well starts a process.
+const journalctl = "/usr/bin/journalctl"
+
+const (
+	journalTimeout = 10 * time.Second
+	journalPause   = 30 * time.Second // between two questions about one unit that fails again and again
+	journalSettle  = 5 * time.Second  // after which what was not written yet will not come
+	journalRead    = 64 << 10         // bytes, of at most LogLines lines
+)
+
+// A journal remembers what it was asked last about each unit.
+type journal struct {
+	mu   sync.Mutex
+	last map[string]excerpt // by unit
+}
+
+type excerpt struct {
+	invocation string
+	text       string
+	asked      time.Time
+}
+
+func newJournal() *journal { return &journal{last: map[string]excerpt{}} }
+
+// of returns the last lines of one run of a unit.
+func (j *journal) of(ctx context.Context, unit, invocation string) (string, error) {
+	j.mu.Lock()
+	was := j.last[unit]
+	j.mu.Unlock()
+	age := time.Since(was.asked)
+	switch {
+	case was.invocation == invocation && (was.text != "" || age < journalSettle || age > 2*journalSettle):
+		return was.text, nil
+	case was.invocation != "" && was.invocation != invocation && age < journalPause:
+		return "", nil
+	}
+	text, err := readJournal(ctx, ofRun(invocation)...)
+	if err != nil {
+		return "", topology.Faultf(topology.FaultOf(err).Code, "cannot read what %s wrote: %v", unit, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last[unit] = excerpt{invocation, text, time.Now()}
+	return text, nil
+}
+
+// ofRun matches what the processes of a run wrote, and what the service manager wrote of it.
+func ofRun(invocation string) []string {
+	return []string{"_SYSTEMD_INVOCATION_ID=" + invocation, "+", "INVOCATION_ID=" + invocation, "+", "USER_INVOCATION_ID=" + invocation}
+}
+
+// readJournal is the end of what matches, one process with fixed arguments.
+func readJournal(ctx context.Context, matches ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
+	defer cancel()
+	syncJournal(ctx)
+	cmd := exec.CommandContext(ctx, journalctl, append([]string{"--quiet", "--no-pager", "--boot", "--output=cat", "--lines=20"}, matches...)...)
+	cmd.Env = []string{"LC_ALL=C.UTF-8", "PATH=/usr/bin:/bin"}
+	cmd.WaitDelay = time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	text, rerr := io.ReadAll(io.LimitReader(out, journalRead))
+	if len(text) == journalRead { // lines without end
+		cancel()
+	}
+	werr := cmd.Wait()
+	switch {
+	case rerr != nil:
+		return "", rerr
+	case werr != nil && len(text) < journalRead:
+		return "", werr
+	}
+	return topology.Excerpt(string(text)), nil
+}
+
+// syncJournal has journald write what it was sent so far. Without that the last words, which
+// are those that matter, may be missing.
+func syncJournal(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, journalTimeout/2)
+	defer cancel()
+	c, err := dialer.DialContext(ctx, "unix", "/run/systemd/journal/io.systemd.journal")
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	if end, ok := ctx.Deadline(); ok {
+		_ = c.SetDeadline(end)
+	}
+	if _, err := c.Write([]byte("{\"method\":\"io.systemd.Journal.Synchronize\"}\x00")); err == nil {
+		_, _ = c.Read(make([]byte, 512))
+	}
+}
+
+// Log returns the last lines of one run of a unit.
+func (s *services) Log(ctx context.Context, unit, invocation string) (string, error) {
+	if err := checkUnit(unit); err != nil {
+		return "", err
+	}
+	if len(invocation) != 32 || !isHex(invocation) {
+		return "", topology.Faultf(topology.CodeInvalid, "%q is not the id of a run", invocation)
+	}
+	if _, err := s.bus.link(ctx); err != nil {
+		return "", err
+	}
+	return s.journal.of(ctx, s.user+"/"+unit, invocation)
+}
+
+func isHex(s string) bool {
+	for _, c := range s {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
