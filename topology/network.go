@@ -37,22 +37,13 @@ type ConnectionConfig struct {
 	IPv4      IPConfig
 	IPv6      IPConfig
 
-	SSID     string   // raw bytes
-	Security string   // open, wpa-psk, sae
-	Password Password `json:"-"`
+	SSID     string      // raw bytes
+	Security string      // open, wpa-psk, sae
+	Password SecretValue `json:"-"`
 	Hidden   bool
 	Band     string // 2.4GHz, 5GHz; empty: both
 	Country  string // of the device, not of the connection alone
 }
-
-// A Password is a secret value. It shows itself to nobody who prints it.
-type Password string
-
-func (Password) String() string   { return "[hidden]" }
-func (Password) GoString() string { return "[hidden]" }
-
-// MarshalText writes nothing of it.
-func (Password) MarshalText() ([]byte, error) { return []byte("[hidden]"), nil }
 
 // An IPConfig is how a connection gets its addresses of one family.
 type IPConfig struct {

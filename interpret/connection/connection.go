@@ -87,8 +87,8 @@ func (in interpreter[S]) Observe(ctx context.Context, r reader, s S) (Observed, 
 		return Observed{}, err
 	}
 	o := observed(st)
-	if o.Present && st.Config.Password != "" {
-		o.Password = r.Fingerprint([]byte(st.Config.Password))
+	if o.Present && len(st.Config.Password) > 0 {
+		o.Password = r.Fingerprint(st.Config.Password)
 	}
 	if w.secret != "" && !w.absent {
 		value, err := r.Secret(ctx, w.secret)
@@ -230,8 +230,7 @@ func (in interpreter[S]) Apply(ctx context.Context, w writer, s S, t interpret.T
 		if err != nil {
 			return err
 		}
-		want.config.Password = topology.Password(value)
-		clear(value)
+		want.config.Password = value
 		if err := usable(want.config); err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func observed(st topology.ConnectionState) Observed {
 		Country: st.Config.Country, config: st.Config, mark: st.Mark,
 		found: topology.ConnectionState{Addresses: st.Addresses, Routes: st.Routes},
 	}
-	o.config.Password = ""
+	o.config.Password = nil
 	if st.Present {
 		o.IPv4, o.IPv6, o.SSID = st.Config.IPv4.String(), st.Config.IPv6.String(), score.SSID(st.Config.SSID)
 	}

@@ -32,9 +32,11 @@ func (s *site) uplink(gateway string) score.Score {
 	}}
 }
 
-// routed is a site whose device reaches its fleet over a router, as a score said that it committed.
-func routed(t *testing.T) *site {
+// routed is a site whose device reaches its fleet over a router, as a score said that it committed. Before its agent
+// starts, prepare is run in the box.
+func routed(t *testing.T, prepare string) *site {
 	s := newSite(t, box.Options{})
+	s.sh(prepare)
 	cmd := box.HubCommand(t.Context(), t, "ip", "address", "replace", router+"/24", "dev", "br0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -75,7 +77,7 @@ func (s *site) kept() string {
 // kept, and then nothing is done any more (H36; cases 98, 103, 104).
 func TestNetworkIsTakenBack(t *testing.T) {
 	t.Parallel()
-	s := routed(t)
+	s := routed(t, "")
 	if got := s.kept(); !strings.Contains(got, router) || !strings.Contains(got, "600 root") {
 		t.Errorf("on the disk is %q", got)
 	}
@@ -144,7 +146,7 @@ func TestNetworkIsTakenBack(t *testing.T) {
 // An agent that is killed in the window leaves a device that comes back by itself; the next one says so (cases 104).
 func TestNetworkAgentKilledInTheWindow(t *testing.T) {
 	t.Parallel()
-	s := routed(t)
+	s := routed(t, "")
 	s.PutFile("/etc/systemd/system/continuo-agent.service.d/once.conf", []byte("[Service]\nRestart=no\n"), 0o644)
 	s.run("systemctl", "daemon-reload")
 	g := s.publish(s.uplink("203.0.113.99"))
@@ -184,7 +186,7 @@ func TestNetworkAgentKilledInTheWindow(t *testing.T) {
 // After a power cut in the window the device has what it had before (cases 104).
 func TestNetworkPowerCutInTheWindow(t *testing.T) {
 	t.Parallel()
-	s := routed(t)
+	s := routed(t, "")
 	s.sh("systemctl disable --quiet " + agentUnit + "; sync -f /etc/systemd") // the next one would try it again
 	g := s.publish(s.uplink("203.0.113.99"))
 	s.gateway("203.0.113.99")
@@ -205,4 +207,43 @@ func TestNetworkPowerCutInTheWindow(t *testing.T) {
 	})
 	s.converged(s.publish(s.uplink(router)))
 	s.gateway(router)
+}
+
+// systemd-networkd does the same, where it keeps the network (cases 104).
+func TestNetworkdIsTakenBack(t *testing.T) {
+	t.Parallel()
+	s := routed(t, "systemctl disable --quiet --now NetworkManager; systemctl enable --quiet --now systemd-networkd")
+	kept := func() {
+		t.Helper()
+		if got := s.sh("grep -h ^Gateway= /etc/systemd/network/*continuo*"); got != "Gateway="+router {
+			t.Errorf("on the disk is %q", got)
+		}
+	}
+	kept()
+	s.outcome(s.publish(s.uplink("203.0.113.99")), "uplink", interpret.RolledBack, "connectivity")
+	s.gateway(router)
+	kept()
+
+	s.sh("systemctl disable --quiet " + agentUnit)
+	s.PutFile("/etc/systemd/system/continuo-agent.service.d/once.conf", []byte("[Service]\nRestart=no\n"), 0o644)
+	s.run("systemctl", "daemon-reload")
+	s.publish(s.uplink("203.0.113.98"))
+	s.gateway("203.0.113.98")
+	s.run("systemctl", "kill", "--signal=KILL", agentUnit)
+	start := time.Now()
+	s.gateway(router) // the timer's doing
+	t.Logf("number: systemd-networkd had the network back %.1f s after the agent was killed", time.Since(start).Seconds())
+	kept()
+
+	s.run("systemctl", "start", agentUnit)
+	s.converged(s.publish(s.uplink(router)))
+	s.sh("sync -f /etc/systemd")
+	s.publish(s.uplink("203.0.113.97"))
+	s.gateway("203.0.113.97")
+	s.Crash()
+	s.Up()
+	kept()
+	if got := s.sh("ls /run/systemd/network 2>/dev/null || :"); strings.Contains(got, "continuo") {
+		t.Errorf("after the boot there is %q", got)
+	}
 }

@@ -104,7 +104,7 @@ func (n *networkManager) profile(ctx context.Context, name string) (p nmProfile,
 		if err := n.call(ctx, p.at, nmProfileName+".GetSecrets", []any{&secrets}, "802-11-wireless-security"); err != nil && !gone(err) {
 			return p, false, nmFault("read the password of", name, err)
 		}
-		p.config.Password = topology.Password(properties(secrets["802-11-wireless-security"]).text("psk"))
+		p.config.Password = topology.SecretValue(properties(secrets["802-11-wireless-security"]).text("psk"))
 	}
 	about, err := n.properties(ctx, p.at, nmProfileName)
 	if err != nil {

@@ -3,9 +3,13 @@
 package pi
 
 import (
+	"context"
 	"net/netip"
 	"os"
+	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/continuo-fleet/continuo/topology"
 	"github.com/continuo-fleet/continuo/topology/conform"
@@ -109,4 +113,109 @@ func TestConformNetworkd(t *testing.T) {
 			wantCode(t, err, topology.CodeUnavailable, "NetworkManager")
 		}
 	})
+}
+
+// What somebody else does to a connection is told, and what a look costs is said.
+func TestConnectionIsWatched(t *testing.T) {
+	address, _ := testNet(t)
+	d := device(t)
+	c := topology.ConnectionConfig{
+		Name: "ct watched", Type: topology.ConnectionEthernet, Interface: testLink,
+		IPv4: topology.IPConfig{Method: "static", Addresses: []netip.Prefix{address}}, IPv6: topology.IPConfig{Method: "disabled"},
+	}
+	t.Cleanup(func() {
+		if err := d.Network().RemoveConnection(context.WithoutCancel(t.Context()), c.Name); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := d.Network().SetConnection(t.Context(), c, "kiosk/net"); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan topology.Resource, 100)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() {
+		_ = d.Events().Watch(ctx, []topology.Resource{"connection:ct watched"}, func(r topology.Resource) { told <- r })
+	}()
+	if first := <-told; first != "" {
+		t.Fatalf("told of %q first", first)
+	}
+	for _, by := range [][]string{
+		{"connection", "down", c.Name}, {"connection", "modify", c.Name, "ipv4.route-metric", "77"}, {"connection", "up", c.Name}, {"connection", "delete", c.Name},
+	} {
+		drain(told)
+		if _, err := do("nmcli", by...); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case r := <-told:
+			if r != "connection:ct watched" && r != "" {
+				t.Errorf("%v: told of %q", by, r)
+			}
+		case <-ctx.Done():
+			t.Fatalf("%v: told of nothing", by)
+		}
+	}
+
+	if err := d.Network().SetConnection(t.Context(), c, "kiosk/net"); err != nil {
+		t.Fatal(err)
+	}
+	const looks = 200
+	start := time.Now()
+	for range looks {
+		if st, err := d.Network().Connection(t.Context(), c); err != nil || st.Link != topology.LinkUp {
+			t.Fatalf("%+v, %v", st, err)
+		}
+	}
+	t.Logf("number: a look at a connection takes %s", (time.Since(start) / looks).Round(time.Microsecond))
+}
+
+// drain takes what was told and waits until nothing more comes.
+func drain(told <-chan topology.Resource) {
+	for {
+		select {
+		case <-told:
+		case <-time.After(500 * time.Millisecond):
+			return
+		}
+	}
+}
+
+// A password comes from NetworkManager as it was given to it, and its file is nobody else's (cases 101, 103). A box has no
+// radio: such a connection waits for one.
+func TestWifiProfile(t *testing.T) {
+	testNet(t)
+	d := device(t)
+	c := topology.ConnectionConfig{
+		Name: "Wi-Fi ☕ 5", Type: topology.ConnectionWifi, SSID: "\xff\x00 raw", Security: "wpa-psk", Password: topology.SecretValue("canary-3f9a61c2"),
+		Hidden: true, Band: "5GHz", Country: "DE", IPv4: topology.IPConfig{Method: "auto"}, IPv6: topology.IPConfig{Method: "disabled"},
+	}
+	t.Cleanup(func() {
+		if err := d.Network().RemoveConnection(context.WithoutCancel(t.Context()), c.Name); err != nil {
+			t.Error(err)
+		}
+		_ = os.Remove(countryFile)
+	})
+	for range 2 {
+		if err := d.Network().SetConnection(t.Context(), c, "kiosk/wifi"); err != nil {
+			t.Fatal(err)
+		}
+		st, err := d.Network().Connection(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := st.Config, c
+		if string(got.Password) != string(c.Password) {
+			t.Error("the password is another one")
+		}
+		if !reflect.DeepEqual(got, want) || !st.Present || !st.Durable || st.Mark != "kiosk/wifi" || st.Link != topology.LinkUnavailable || st.Reason == "" {
+			t.Errorf("got  %+v\nwant %+v", st, want)
+		}
+	}
+	if got := sh(t, `stat -c '%a %U' /etc/NetworkManager/system-connections/Wi-Fi*`); got != "600 root" {
+		t.Errorf("the file of the profile is %s", got)
+	}
+	if got := sh(t, "cat "+countryFile); !strings.Contains(got, "options cfg80211 ieee80211_regdom=DE") {
+		t.Errorf("the country is %q", got)
+	}
 }

@@ -66,7 +66,7 @@ func TestConnectionUUID(t *testing.T) {
 
 func TestPasswordIsNotPrinted(t *testing.T) {
 	c := full(topology.ConnectionWifi)
-	c.Password = "canary-3f9a61c2"
+	c.Password = topology.SecretValue("canary-3f9a61c2")
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
 		if got := fmt.Sprintf(verb, c); strings.Contains(got, "canary") || strings.Contains(got, fmt.Sprintf("%x", "canary")) {
 			t.Errorf("%s prints it: %s", verb, got)
