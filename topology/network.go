@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -97,6 +98,39 @@ func (c IPConfig) String() string {
 		fmt.Fprintf(&b, " metric %d", c.Metric)
 	}
 	return b.String()
+}
+
+// Missing lists the addresses, routes and gateways that c asks for by name and that are not in
+// force. A route is the same whatever its metric, unless c names one.
+func (c ConnectionConfig) Missing(addresses []netip.Prefix, routes []Route) (out []string) {
+	leads := func(r Route) bool {
+		return slices.ContainsFunc(routes, func(q Route) bool { return q.To == r.To && q.Via == r.Via && (r.Metric == 0 || q.Metric == r.Metric) })
+	}
+	for _, f := range []IPConfig{c.IPv4, c.IPv6} {
+		for _, a := range f.Addresses {
+			if !slices.Contains(addresses, a) {
+				out = append(out, a.String())
+			}
+		}
+		for _, r := range f.Routes {
+			if !leads(r) {
+				out = append(out, "route "+r.String())
+			}
+		}
+		if f.Gateway.IsValid() && !leads(DefaultRoute(f.Gateway)) {
+			out = append(out, "gateway "+f.Gateway.String())
+		}
+	}
+	return out
+}
+
+// DefaultRoute is the way to everywhere.
+func DefaultRoute(via netip.Addr) Route {
+	to := netip.IPv6Unspecified()
+	if via.Is4() {
+		to = netip.IPv4Unspecified()
+	}
+	return Route{To: netip.PrefixFrom(to, 0), Via: via}
 }
 
 // A LinkState says how far a connection is in force.

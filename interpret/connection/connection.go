@@ -8,8 +8,6 @@ package connection
 import (
 	"context"
 	"fmt"
-	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/continuo-fleet/continuo/interpret"
@@ -120,7 +118,7 @@ func (in interpreter[S]) Diff(s S, o Observed) []interpret.Change {
 	if len(out) > 0 {
 		return out
 	}
-	switch missing := missing(w.config, o); {
+	switch missing := w.config.Missing(o.found.Addresses, o.found.Routes); {
 	case o.Link == string(topology.LinkDown):
 		have := string(topology.LinkDown)
 		if o.Other != "" {
@@ -185,33 +183,6 @@ func parts(c topology.ConnectionConfig) []part {
 		{"ipv4", c.IPv4.String(), interpret.Disrupt}, {"ipv6", c.IPv6.String(), interpret.Disrupt},
 		{"mtu", number(int64(c.MTU)), interpret.Disrupt}, {"priority", number(int64(c.Priority)), interpret.Mutate},
 	}
-}
-
-// missing lists addresses and gateways that are to be in force and are not.
-func missing(c topology.ConnectionConfig, o Observed) (out []string) {
-	for _, f := range []topology.IPConfig{c.IPv4, c.IPv6} {
-		for _, a := range f.Addresses {
-			if !slices.Contains(o.found.Addresses, a) {
-				out = append(out, a.String())
-			}
-		}
-		for _, r := range f.Routes {
-			if !o.routes(r) {
-				out = append(out, "route "+r.String())
-			}
-		}
-		if f.Gateway.IsValid() && !o.routes(defaultRoute(f.Gateway)) {
-			out = append(out, "gateway "+f.Gateway.String())
-		}
-	}
-	return out
-}
-
-func defaultRoute(via netip.Addr) topology.Route {
-	if via.Is4() {
-		return topology.Route{To: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Via: via}
-	}
-	return topology.Route{To: netip.PrefixFrom(netip.IPv6Unspecified(), 0), Via: via}
 }
 
 // Checkpoint is made before every change, removals included.

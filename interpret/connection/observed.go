@@ -1,8 +1,6 @@
 package connection
 
 import (
-	"slices"
-
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -63,13 +61,6 @@ func observed(st topology.ConnectionState) Observed {
 		o.Routes = append(o.Routes, r.String())
 	}
 	return o
-}
-
-// routes reports whether r is in force, whatever its metric, unless it names one.
-func (o Observed) routes(r topology.Route) bool {
-	return slices.ContainsFunc(o.found.Routes, func(q topology.Route) bool {
-		return q.To == r.To && q.Via == r.Via && (r.Metric == 0 || q.Metric == r.Metric)
-	})
 }
 
 // Exists reports whether the connection is there.

@@ -26,6 +26,8 @@ type NetworkBench struct {
 type NetworkHands interface {
 	// DropAddresses takes the addresses of an interface away.
 	DropAddresses(iface string) error
+	// DropRoute takes a route over an interface away.
+	DropRoute(iface string, to netip.Prefix) error
 	// Forget restarts the device, as far as its network goes.
 	Forget() error
 }
@@ -147,6 +149,19 @@ var networkTests = []test[*NetworkBench]{
 		}
 		ok(t, b.Network.SetConnection(t.Context(), c, "kiosk/net"))
 		b.is(t, c, "kiosk/net")
+	}},
+	{"route taken away by hand", func(t *testing.T, b *NetworkBench) {
+		c := b.wired(t, "ct-route", b.Address)
+		c.IPv4.Routes = []topology.Route{{To: netip.MustParsePrefix("198.51.100.0/24"), Via: b.Another.Addr()}}
+		ok(t, b.Network.SetConnection(t.Context(), c, "kiosk/net"))
+		hands(t, b.Hands.DropRoute(b.Interface, c.IPv4.Routes[0].To))
+		if st := b.state(t, c); len(c.Missing(st.Addresses, st.Routes)) != 1 {
+			t.Fatalf("it has %v", st.Routes)
+		}
+		ok(t, b.Network.SetConnection(t.Context(), c, "kiosk/net"))
+		if st := b.state(t, c); len(c.Missing(st.Addresses, st.Routes)) != 0 {
+			t.Errorf("it has %v", st.Routes)
+		}
 	}},
 	{"no such interface", func(t *testing.T, b *NetworkBench) {
 		c := b.wired(t, "ct-none", b.Address)

@@ -174,20 +174,15 @@ func (cs *connections) up(c topology.ConnectionConfig) error {
 		l.addresses = append(l.addresses, f.Addresses...)
 		l.routes = append(l.routes, f.Routes...)
 		if f.Gateway.IsValid() {
-			l.routes = append(l.routes, topology.Route{To: netip.PrefixFrom(zeroOf(f.Gateway), 0), Via: f.Gateway, Metric: f.Metric})
+			r := topology.DefaultRoute(f.Gateway)
+			r.Metric = f.Metric
+			l.routes = append(l.routes, r)
 		}
 	}
 	if c.IPv4.Method == "auto" {
 		l.addresses = append(l.addresses, netip.MustParsePrefix("192.0.2.99/24"))
 	}
 	return nil
-}
-
-func zeroOf(a netip.Addr) netip.Addr {
-	if a.Is4() {
-		return netip.IPv4Unspecified()
-	}
-	return netip.IPv6Unspecified()
 }
 
 func (n network) RemoveConnection(ctx context.Context, name string) error {
@@ -377,6 +372,14 @@ func (d *Device) PutConnection(c topology.ConnectionConfig, m topology.Mark) {
 // DropAddresses takes the addresses of an interface away, as ip addr flush does.
 func (d *Device) DropAddresses(iface string) {
 	d.hands(func() { d.mustLink(iface).addresses = nil })
+}
+
+// DropRoute takes a route over an interface away, as ip route delete does.
+func (d *Device) DropRoute(iface string, to netip.Prefix) {
+	d.hands(func() {
+		l := d.mustLink(iface)
+		l.routes = slices.DeleteFunc(slices.Clone(l.routes), func(r topology.Route) bool { return r.To == to })
+	})
 }
 
 // Carries names the connection that an interface has.

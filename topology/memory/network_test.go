@@ -12,7 +12,11 @@ import (
 type netHands struct{ d *memory.Device }
 
 func (h netHands) DropAddresses(iface string) error { h.d.DropAddresses(iface); return nil }
-func (h netHands) Forget() error                    { h.d.RestartNetwork(); return nil }
+func (h netHands) DropRoute(iface string, to netip.Prefix) error {
+	h.d.DropRoute(iface, to)
+	return nil
+}
+func (h netHands) Forget() error { h.d.RestartNetwork(); return nil }
 
 func TestConformNetwork(t *testing.T) {
 	conform.Network(t, func(*testing.T) *conform.NetworkBench {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -110,13 +109,5 @@ func route(to netip.Addr, length int, via netip.Addr, metric uint32) topology.Ro
 
 // isInForce reports whether an interface has what a connection asks for by name.
 func isInForce(c topology.ConnectionConfig, iface string) bool {
-	addresses, _ := inForce(iface)
-	for _, f := range []topology.IPConfig{c.IPv4, c.IPv6} {
-		for _, a := range f.Addresses {
-			if !slices.Contains(addresses, a) {
-				return false
-			}
-		}
-	}
-	return true
+	return len(c.Missing(inForce(iface))) == 0
 }

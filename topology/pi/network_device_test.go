@@ -26,6 +26,11 @@ func (netAdmin) DropAddresses(iface string) error {
 	return err
 }
 
+func (netAdmin) DropRoute(iface string, to netip.Prefix) error {
+	_, err := do("ip", "route", "delete", to.String(), "dev", iface)
+	return err
+}
+
 // Forget does what a restart of the device does to its network: what is below /run is gone.
 func (netAdmin) Forget() error {
 	if _, err := do("systemctl", "kill", "--signal=KILL", "NetworkManager"); err != nil {

@@ -9,6 +9,8 @@ import (
 
 	sdbus "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
+
+	"github.com/continuo-fleet/continuo/topology"
 )
 
 // networkdTimers is how the dead-man's timers are called.
@@ -68,7 +70,7 @@ func (d *networkd) disarm(ctx context.Context, but string) error {
 		if u.Name == but || u.ActiveState == "inactive" {
 			continue
 		}
-		if err := d.services.job(ctx, "stop", u.Name, stop, ""); err != nil {
+		if err := d.services.job(ctx, "stop", u.Name, stop, ""); err != nil && topology.FaultOf(err).Code != topology.CodeInvalid { // it has just gone
 			return err
 		}
 	}
