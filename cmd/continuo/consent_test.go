@@ -43,6 +43,7 @@ func TestNothingIsDoneWithoutConsent(t *testing.T) {
 	changing := map[string][]string{
 		"publish":   {changed},
 		"unpublish": {"pi-1", "kiosk"},
+		"collect":   {"--spare", "0s"},
 		"install":   {"pi-1", "--plan", plan[1]},
 		"approve":   {"pi-1", "--plan", plan[1], "--action", "kiosk/conf"},
 		"adopt":     {"pi-1", "kiosk", "conf"},
