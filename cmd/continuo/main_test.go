@@ -204,7 +204,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	code, out, _ = b.run("explain", "file.mode")
-	if code != 0 || !strings.Contains(out, "Mode is the permission bits as quoted octal text.") {
+	if code != 0 || !strings.Contains(out, "Mode is the permission bits") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 }
