@@ -59,6 +59,7 @@ func (s ManifestSpec) check(r *Report) {
 		sc.checkPlay(at, s.Policy)
 	}
 	checkReferences(r.At("scores"), s.Scores)
+	checkUses(r.At("scores"), s.Scores)
 	var claimants []claimant
 	for i, sc := range s.Scores {
 		claimants = append(claimants, claimant{r.At("scores", i), fmt.Sprintf("score %q", sc.ID), 0, sc.Spec})

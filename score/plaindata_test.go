@@ -67,6 +67,10 @@ var freeText = map[string]string{
 	"container.reloadOn":   "ids of scores of the same manifest",
 	"container.image":      "a reference, of a shape that Check holds",
 	"container.name":       "a name, of a shape that Check holds",
+	"volume.name":          "a name, of a shape that Check holds",
+
+	"containerNetwork.name": "a name, of a shape that Check holds",
+
 	"container.restartOn":  "ids of scores of the same manifest",
 	"file.content":         "the bytes of the file: the thing itself, which the agent does not read",
 	"file.group":           "a name of an account, of a shape that Check holds",

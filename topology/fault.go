@@ -26,6 +26,7 @@ const (
 	CodeSymlink      Code = "symlink"            // a symbolic link is in the place of a file, or on the way to it
 	CodeMountPoint   Code = "mount_point"        // the file is a mount point and cannot be replaced
 	CodeChanged      Code = "live_changed"       // it was changed by somebody else after it was looked at
+	CodeInUse        Code = "in_use"             // somebody else uses it; the text says who
 	CodeNoAccount    Code = "no_account"         // the device has no such user or group
 	CodeNotSupported Code = "not_supported"      // the file system cannot hold what was asked: owners on vfat
 	CodeInvalid      Code = "invalid"            // the device refuses the value itself

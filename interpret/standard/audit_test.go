@@ -36,6 +36,9 @@ func prepare(r rig, s score.Spec) {
 			r.SetSecret(name, canary)
 		}
 	}
+	if c, ok := s.(score.Container); ok && c.Registry != nil {
+		r.SetSecret(c.Registry.Password.Secret, canary)
+	}
 	r.SetSecret("tls", "value") // what specs are changed to may name it
 	if d, ok := s.(score.Directory); ok && d.Owner != "" {
 		r.AddUser(d.Owner, 0)

@@ -185,7 +185,11 @@ func planned(t *testing.T, sample score.Spec, field []int, change func(reflect.V
 		return changes
 	}
 	if spec.Claims()[0] != sample.Claims()[0] { // it is another thing now, and the one before is removed
-		changes = append(changes, interpret.Change{Field: "present", Have: "true", Want: "false", Effect: interpret.Remove})
+		var g open
+		if _, err := r.table.Remove(t.Context(), score.Score{ID: "x", Spec: sample}, interpret.CauseAbsent, &g); err != nil || len(g.actions) != 1 {
+			t.Fatal(g.actions, err)
+		}
+		changes = append(changes, interpret.Change{Field: "present", Have: "true", Want: "false", Effect: g.actions[0].Effect})
 	}
 	return changes
 }

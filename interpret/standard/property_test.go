@@ -89,6 +89,14 @@ var wishes = map[score.Kind]func(*rand.Rand) score.Spec{
 		}
 		return f
 	},
+	score.KindVolume: func(r *rand.Rand) score.Spec { return score.NamedVolume{Name: fmt.Sprintf("v-%d", r.IntN(50))} },
+	score.KindContainerNetwork: func(r *rand.Rand) score.Spec {
+		n := score.ContainerNetwork{Name: pick(r, "one", "two"), Internal: r.IntN(2) == 0, NoDNS: r.IntN(2) == 0}
+		for i := range r.IntN(3) {
+			n.Subnets = append(n.Subnets, score.Subnet{Subnet: fmt.Sprintf("192.0.2.%d/26", 64*i), Gateway: pick(r, "", fmt.Sprintf("192.0.2.%d", 64*i+5))})
+		}
+		return n
+	},
 	score.KindHostname: func(r *rand.Rand) score.Spec { return score.Hostname{Name: fmt.Sprintf("pi-%d", r.IntN(50))} },
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/interpret/connection"
 	"github.com/continuo-fleet/continuo/interpret/container"
+	"github.com/continuo-fleet/continuo/interpret/containernetwork"
 	"github.com/continuo-fleet/continuo/interpret/directory"
 	"github.com/continuo-fleet/continuo/interpret/file"
 	"github.com/continuo-fleet/continuo/interpret/firewall"
@@ -15,6 +16,7 @@ import (
 	"github.com/continuo-fleet/continuo/interpret/symlink"
 	"github.com/continuo-fleet/continuo/interpret/timesync"
 	"github.com/continuo-fleet/continuo/interpret/tool"
+	"github.com/continuo-fleet/continuo/interpret/volume"
 )
 
 // Needs is what a topology must offer for every built-in kind.
@@ -25,6 +27,8 @@ type Needs interface {
 	hosts.Needs
 	service.Needs
 	container.Needs
+	volume.Needs
+	containernetwork.Needs
 	hostname.Needs
 	firewall.Needs
 	timesync.Needs
@@ -38,7 +42,7 @@ func Bind[T Needs](t T) *interpret.Table {
 	return interpret.Bind(t,
 		file.Kind, directory.Kind, symlink.Kind, hosts.Kind,
 		service.Kind,
-		container.Kind,
+		container.Kind, volume.Kind, containernetwork.Kind,
 		hostname.Kind, firewall.Kind, timesync.Kind, connection.Ethernet[T], connection.Wifi[T],
 		tool.Kind,
 	)

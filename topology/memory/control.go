@@ -46,6 +46,14 @@ const (
 	OpEnsureImage     Op = "EnsureImage"
 	OpUseNewest       Op = "UseNewest"
 	OpCollectImages   Op = "CollectImages"
+
+	OpVolume                 Op = "Volume"
+	OpCreateVolume           Op = "CreateVolume"
+	OpRemoveVolume           Op = "RemoveVolume"
+	OpContainerNetwork       Op = "ContainerNetwork"
+	OpMakeContainerNetwork   Op = "MakeContainerNetwork"
+	OpRemoveContainerNetwork Op = "RemoveContainerNetwork"
+
 	OpRun             Op = "Run"
 	OpRestartRun      Op = "RestartContainer" // Restart of the container capability
 	OpReloadRun       Op = "ReloadContainer"  // Reload of the container capability
@@ -111,6 +119,7 @@ const (
 )
 
 var reads = map[Op]bool{
+	OpVolume: true, OpContainerNetwork: true,
 	OpDigest: true, OpEntries: true,
 	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpAllContainers: true, OpHostname: true,
 	OpFirewall: true, OpTime: true, OpConnection: true,
@@ -124,7 +133,8 @@ func (o Op) capability() Capability {
 	case OpFile, OpContent, OpDigest, OpEntries, OpWriteFile, OpSetAttributes, OpRemoveFile,
 		OpMakeDirectory, OpRemoveDirectory, OpMakeSymlink, OpRemoveSymlink:
 		return Files
-	case OpContainer, OpAllContainers, OpImage, OpEnsureImage, OpUseNewest, OpCollectImages, OpRun, OpRestartRun, OpReloadRun, OpRemoveContainer:
+	case OpContainer, OpAllContainers, OpImage, OpEnsureImage, OpUseNewest, OpCollectImages,
+		OpVolume, OpCreateVolume, OpRemoveVolume, OpContainerNetwork, OpMakeContainerNetwork, OpRemoveContainerNetwork, OpRun, OpRestartRun, OpReloadRun, OpRemoveContainer:
 		return Containers
 	case OpHostname, OpSetHostname:
 		return Host

@@ -32,10 +32,12 @@ type Device struct {
 	programs   map[string]Program
 	counter    int // of processes, invocations and container ids
 	containers map[string]*container
-	images     map[string]Image  // on the device
-	newest     map[string]Image  // what the registry had when it was asked last, fetched
-	replaced   []Image           // fetched, and without a name since another came in their place
-	fetched    map[string]bool   // by reference and digest: nobody else brought it
+	images     map[string]Image // on the device
+	newest     map[string]Image // what the registry had when it was asked last, fetched
+	replaced   []Image          // fetched, and without a name since another came in their place
+	fetched    map[string]bool  // by reference and digest: nobody else brought it
+	volumes    map[string]topology.VolumeState
+	bridges    map[string]topology.ContainerNetworkState
 	registry   map[string]*Image // nil: the registry does not have it
 	offline    bool              // the registry cannot be reached
 
@@ -68,7 +70,7 @@ func New() *Device {
 		users:  map[string]uint32{"root": 0, "daemon": 1, "pi": 1000, "nobody": 65534},
 		groups: map[string]uint32{"root": 0, "daemon": 1, "pi": 1000, "nogroup": 65534},
 		units:  map[string]*unit{}, programs: map[string]Program{"/bin/false": {Exits: true, Status: 1}, "/bin/true": {Exits: true}},
-		containers: map[string]*container{}, images: map[string]Image{}, newest: map[string]Image{}, fetched: map[string]bool{}, registry: map[string]*Image{},
+		containers: map[string]*container{}, images: map[string]Image{}, newest: map[string]Image{}, fetched: map[string]bool{}, volumes: map[string]topology.VolumeState{}, bridges: map[string]topology.ContainerNetworkState{}, registry: map[string]*Image{},
 		host:  topology.HostState{Static: "raspberrypi", Transient: "raspberrypi"},
 		facts: plainFacts(), tools: plainTools(),
 		clock:    freshClock(),

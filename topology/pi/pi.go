@@ -62,6 +62,8 @@ type Device struct {
 	services   *services
 	managers   *managers
 	containers *containers
+	volumes    *volumes
+	bridges    *containerNetworks
 	host       *host
 	clock      *clock
 	firewall   *firewall
@@ -75,6 +77,8 @@ var _ interface {
 	topology.HasFiles
 	topology.HasServices
 	topology.HasContainers
+	topology.HasVolumes
+	topology.HasContainerNetworks
 	topology.HasHost
 	topology.HasFirewall
 	topology.HasTime
@@ -113,11 +117,14 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 	}
 	m := newManagers(s)
 	f.changed = m.changed
+	c := newContainers(s, o)
 	return &Device{
 		files:      f,
 		services:   s,
 		managers:   m,
-		containers: newContainers(s, o),
+		containers: c,
+		volumes:    &volumes{containers: c},
+		bridges:    &containerNetworks{containers: c},
 		host:       &host{b, f},
 		clock:      &clock{b, f, s},
 		firewall:   &firewall{below: o.Root != "", services: s, dir: filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "checkpoints"), revert: o.Revert},
@@ -140,6 +147,12 @@ func (d *Device) Files() topology.Files { return d.files }
 
 // Services is systemd: its manager of the system, and those of users.
 func (d *Device) Services() topology.Services { return d.managers }
+
+// Volumes are podman's.
+func (d *Device) Volumes() topology.Volumes { return d.volumes }
+
+// ContainerNetworks are podman's.
+func (d *Device) ContainerNetworks() topology.ContainerNetworks { return d.bridges }
 
 // Containers is podman, under systemd.
 func (d *Device) Containers() topology.Containers { return d.containers }

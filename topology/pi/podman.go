@@ -71,6 +71,11 @@ func notFound(err error) bool {
 	return ok && r.status == http.StatusNotFound
 }
 
+func conflicts(err error) bool {
+	r, ok := errors.AsType[*refusal](err)
+	return ok && r.status == http.StatusConflict
+}
+
 // call asks podman, after its socket was made to listen if it does not. The answer goes
 // to read, unless that is nil.
 func (p *podman) call(ctx context.Context, limit time.Duration, q request, read func(io.Reader) error) error {

@@ -6,4 +6,4 @@ import (
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
-var _ = standard.Bind(memory.New().FilesOnly()) // want "T \(type memory\.Plain\) does not satisfy standard\.Needs \(missing method (Services|Containers|Host)\)"
+var _ = standard.Bind(memory.New().FilesOnly()) // want "T \(type memory\.Plain\) does not satisfy standard\.Needs \(missing method (Services|Containers|ContainerNetworks|Volumes|Host)\)"
