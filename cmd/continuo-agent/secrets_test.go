@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nkeys"
+	"golang.org/x/sys/unix"
 
 	"github.com/continuo-fleet/continuo/agent/secrets"
 )
@@ -65,5 +66,25 @@ func TestSecrets(t *testing.T) { // G58, G59
 	code, _, errs = b.run("", "secrets", "--config", b.configured("secrets: {envFiles: [secrets.env]}\n"))
 	if code != 2 || !strings.Contains(errs, `path "secrets.env" must be absolute and clean`) {
 		t.Errorf("%d %q", code, errs)
+	}
+}
+
+// What root's agent holds in memory is in no core dump; somebody else's could not look at its own files any more.
+func TestHide(t *testing.T) {
+	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(before), 0, 0, 0) })
+	hide()
+	want := before
+	if os.Geteuid() == 0 {
+		want = 0
+	}
+	if now, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || now != want {
+		t.Errorf("dumpable is %d, %v; want %d", now, err, want)
+	}
+	if !strings.Contains(unitFile, "\nLimitCORE=0\n") {
+		t.Error("the unit lets the agent dump core")
 	}
 }

@@ -85,7 +85,7 @@ EOF
 		}
 		return nil
 	})
-	t.Logf("number: a rotated secret is in what uses it after %s", took)
+	t.Logf("number: a rotated secret is in what uses it after %s, of which the container had 10 s to end", took)
 	if after := s.sh(untouched); after != before {
 		t.Errorf("what does not use it was\n%s\nand is\n%s", before, after)
 	}
@@ -129,10 +129,10 @@ EOF
 		}
 	}
 	s.PutFile("/dev/shm/forms", []byte(strings.Join(forms, "\n")+"\n"), 0o644)
-	// Its owner put it into these, the score into the file, and podman keeps what containers use: for root alone.
+	// Its owner put it into these, the score into the file, and podman and its runtime keep what containers use: for root alone.
 	found := s.sh(`journalctl --sync
 		grep -rlaFf /dev/shm/forms / --exclude-dir=proc --exclude-dir=sys --exclude-dir=dev 2>/dev/null | grep -vxF -e /etc/continuo/secrets.env -e /etc/kiosk/app.conf -e /etc/credstore/token |
-			grep -v -e ^/var/lib/containers/ -e ^/run/containers/ -e ^/run/credentials/continuo-agent.service/ || true
+			grep -v -e ^/var/lib/containers/ -e ^/run/containers/ -e ^/run/crun/ -e ^/run/credentials/continuo-agent.service/ || true
 		! journalctl -o export --no-pager | grep -aqFf /dev/shm/forms || echo the journal
 		! systemctl show '*' --all 2>/dev/null | grep -aqFf /dev/shm/forms || echo a unit
 		! podman inspect web other | grep -aqFf /dev/shm/forms || echo an inspection of a container
