@@ -28,7 +28,7 @@ func TestPi(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := box.Start(t, box.Options{})
+			b := box.Start(t, box.Options{NICs: 2}) // one that may lose its network
 			run(t, b, "pibox-image")
 			b.RunTestBinary("./topology/pi", args...)
 		})

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -222,5 +223,57 @@ func TestWifiProfile(t *testing.T) {
 	}
 	if got := sh(t, "cat "+countryFile); !strings.Contains(got, "options cfg80211 ieee80211_regdom=DE") {
 		t.Errorf("the country is %q", got)
+	}
+}
+
+// A NetworkManager that was restarted in the window has forgotten its checkpoint and reads what is in /run again. What was
+// there before comes back all the same (cases 104).
+func TestNetworkManagerRestartedInTheWindow(t *testing.T) {
+	address, another := testNet(t)
+	d := device(t)
+	old := topology.ConnectionConfig{
+		Name: "ct restarted", Type: topology.ConnectionEthernet, Interface: testLink,
+		IPv4: topology.IPConfig{Method: "static", Addresses: []netip.Prefix{address}}, IPv6: topology.IPConfig{Method: "disabled"},
+	}
+	fresh := old
+	fresh.Name = "ct fresh"
+	t.Cleanup(func() {
+		for _, name := range []string{old.Name, fresh.Name} {
+			if err := d.Network().RemoveConnection(context.WithoutCancel(t.Context()), name); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err := d.Network().SetConnection(t.Context(), old, "kiosk/net"); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []string{"commit", "change"} {
+		cp, err := d.Network().Checkpoint(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := old
+		changed.IPv4.Addresses = []netip.Prefix{another}
+		for _, c := range []topology.ConnectionConfig{changed, fresh} {
+			if err := d.Network().SetConnection(t.Context(), c, "kiosk/changed"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sh(t, "systemctl restart NetworkManager")
+		if end == "commit" {
+			wantCode(t, cp.Commit(t.Context()), topology.CodeConnectivity)
+		} else {
+			wantCode(t, d.Network().SetConnection(t.Context(), changed, "kiosk/changed"), topology.CodeTimeout, "gone")
+		}
+		if err := cp.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		st, err := d.Network().Connection(t.Context(), old)
+		if err != nil || st.Link != topology.LinkUp || !st.Durable || st.Mark != "kiosk/net" || !slices.Contains(st.Addresses, address) {
+			t.Errorf("after %s: %+v, %v", end, st, err)
+		}
+		if st, err := d.Network().Connection(t.Context(), fresh); err != nil || st.Present {
+			t.Errorf("after %s: the new one is there: %+v, %v", end, st, err)
+		}
 	}
 }
