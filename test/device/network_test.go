@@ -74,7 +74,7 @@ func (s *site) kept() string {
 }
 
 // A wrong gateway, a wrong VLAN and the removal of the way to the fleet are taken back by themselves; a right change is
-// kept, and then nothing is done any more (H36; cases 98, 103, 104).
+// kept, and then nothing is done any more (cases 98, 103, 104).
 func TestNetworkIsTakenBack(t *testing.T) {
 	t.Parallel()
 	s := routed(t, "")

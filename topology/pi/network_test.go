@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/godbus/dbus/v5"
+	"golang.org/x/sys/unix"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -139,4 +141,24 @@ func FuzzProfile(f *testing.F) {
 			_ = c.IPv4.String() + c.IPv6.String()
 		}
 	})
+}
+
+// The kernel answers what a family of generic netlink is called, and says which it does not have.
+func TestGenericNetlink(t *testing.T) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_GENERIC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if id, err := genericFamily(fd, "nlctrl"); err != nil || id != unix.GENL_ID_CTRL {
+		t.Errorf("got %d, %v", id, err)
+	}
+	if _, err := genericFamily(fd, "ct-nosuch"); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzFamilyID(f *testing.F) {
+	f.Add([]byte{6, 0, 1, 0, 16, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, answer []byte) { _, _ = familyID(answer) })
 }

@@ -36,7 +36,11 @@ func setCountry(ctx context.Context, f *files, c string) error {
 	if c == "" || country(ctx, f) == c {
 		return nil
 	}
-	return f.WriteFile(ctx, topology.FileWrite{
+	err := f.WriteFile(ctx, topology.FileWrite{
 		Path: countryFile, Mode: 0o644, Content: []byte("# The country that the device is in, as its scores of kind wifi say.\noptions cfg80211 ieee80211_regdom=" + c + "\n"),
 	})
+	if err == nil {
+		_ = tellCountry(c) // a kernel whose radio is not there yet reads the file when it comes
+	}
+	return err
 }
