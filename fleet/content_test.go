@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/continuo-fleet/continuo/schemas"
 	"github.com/continuo-fleet/continuo/score"
 )
 
@@ -156,5 +157,32 @@ func TestSecretBesideTheManifest(t *testing.T) { // G61
 	m.Spec.Scores[0].NoSecrets = true
 	if _, contents, problems := ResolveContent(m, root); len(problems) > 0 || len(contents) != 1 {
 		t.Errorf("an author who knows better: %d contents, %v", len(contents), problems)
+	}
+}
+
+// The example is one: what it names is there, and it is valid before and after.
+func TestExampleRepository(t *testing.T) {
+	const file = "../examples/repository/welcome.yaml"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	m, ds := schemas.ValidateWith(file, text, func(m *score.Manifest) []score.Problem {
+		resolved, contents, problems := ResolveContent(*m, root)
+		if *m = resolved; len(contents) > 0 {
+			t.Errorf("%d blobs", len(contents))
+		}
+		return problems
+	})
+	if len(ds) > 0 {
+		t.Fatal(ds)
+	}
+	if f := m.Spec.Scores[0].Spec.(score.File); !strings.HasPrefix(f.Content, "Welcome.") || f.ContentFrom != "" {
+		t.Errorf("it is %+v", f)
 	}
 }

@@ -74,7 +74,7 @@ func TestFilesOfAllKinds(t *testing.T) {
 
 	// The secret is in its file, in the file that it comes from, and nowhere else. A digest of what holds it is nowhere.
 	env := sha256.Sum256([]byte(s.sh("cat /etc/app.env") + "\n"))
-	found := s.sh(fmt.Sprintf("grep -rl -e %s -e %x /etc /var/lib /var/log /run /tmp 2>/dev/null | sort; journalctl --no-pager | grep -c -e %[1]s -e %[2]x || true", canary, env))
+	found := s.sh(fmt.Sprintf("export LC_ALL=C; find /etc /var/lib /var/log /run /tmp -xdev -type f -exec grep -lF -e %s -e %x {} + | sort; journalctl --no-pager | grep -cF -e %[1]s -e %[2]x || true", canary, env))
 	if found != "/etc/app.env\n/etc/continuo/secrets.env\n0" {
 		t.Errorf("the secret is in\n%s", found)
 	}
@@ -99,6 +99,7 @@ func TestFilesOfAllKinds(t *testing.T) {
 		t.Errorf("what is foreign is %q", got)
 	}
 	s.sh("rm /etc/app.d/foreign")
+	s.run("systemctl", "restart", agentUnit) // nobody watches what is in a directory: it is seen when all is looked at
 	s.converged(g)
 	if left := s.temporary(); left != "" {
 		t.Errorf("left behind: %s", left)
