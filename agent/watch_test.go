@@ -12,6 +12,7 @@ import (
 
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
 
@@ -139,4 +140,33 @@ func TestChangeBeforeTheWatchBegins(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A secret that its owner rotates is seen at once: what uses it is played, and what does not is not even looked at.
+func TestRotatedSecret(t *testing.T) { // G59
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.dev.SetSecret("db", "first")
+		conf := score.Score{ID: "conf", Spec: score.File{Path: "/etc/conf", Mode: 0o600, Template: &score.Template{Text: `password = {{ secret "db" }}`}}}
+		_, f, h, _ := r.running()
+		offer(t, h, intent(1, manifest("m", conf, file("other", "/etc/other", "1"))))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		calls := r.dev.Record()
+		r.dev.SetSecret("db", "second")
+		r.dev.SetSecret("unused", "x")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if c, _ := r.dev.Read("/etc/conf"); c != "password = second" {
+			t.Errorf("the file has %q", c)
+		}
+		for _, c := range calls.Calls() {
+			if c.Resource == "file:/etc/other" {
+				t.Errorf("%s of what does not use it", c.Op)
+			}
+		}
+		if st := f.last(); !st.ConvergedAt(1) {
+			t.Errorf("the device is %s", st.State)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package score_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -180,4 +181,49 @@ func FuzzLiterals(f *testing.F) {
 		}
 		literals(score.Container{Name: "x", Env: map[string]score.Value{key: score.Text(text)}, Command: []string{key, text}})
 	})
+}
+
+// A field whose name says that it holds a secret cannot hold one: its type names it (G60).
+func TestNoFieldHoldsASecret(t *testing.T) {
+	references := 0
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type, string)
+	walk = func(typ reflect.Type, at string) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			walk(typ.Elem(), at)
+			return
+		case reflect.Struct:
+		default:
+			return
+		}
+		if typ == reflect.TypeFor[score.SecretRef]() || typ == reflect.TypeFor[score.Value]() {
+			references++
+			return
+		}
+		if seen[typ] {
+			return
+		}
+		seen[typ] = true
+		for f := range typ.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			inner := f.Type
+			for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice || inner.Kind() == reflect.Map {
+				inner = inner.Elem()
+			}
+			if score.SecretName(name) && name != "secret" && inner.Kind() == reflect.String {
+				t.Errorf("%s.%s is text: take a SecretRef or a Value", at, name)
+			}
+			if name == "env" && inner != reflect.TypeFor[score.Value]() {
+				t.Errorf("%s.%s is of %s: take Values", at, name, inner)
+			}
+			walk(f.Type, at+"."+name)
+		}
+	}
+	for _, k := range score.Kinds() {
+		walk(k.Type, string(k.Kind))
+	}
+	if references < 2 {
+		t.Errorf("only %d references were found", references)
+	}
 }
