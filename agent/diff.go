@@ -29,12 +29,34 @@ func diffOf(t *interpret.Text, claims []score.Resource) *textChange {
 	c := &textChange{before: digestOf(t.Before), after: digestOf(t.After)}
 	if t.Public && len(claims) > 0 {
 		_, name, _ := strings.Cut(string(claims[0]), ":")
-		c.diff = udiff.Unified(name+" (before)", name, t.Before, t.After)
+		c.diff = udiff.Unified(name+" (before)", name, withoutSecrets(t.Before), withoutSecrets(t.After))
 		if len(c.diff) > maxDiff {
 			c.diff = strings.ToValidUTF8(c.diff[:maxDiff], "") + "\n… cut\n"
 		}
 	}
 	return c
+}
+
+// notShown stands for a line that looks like a secret: what somebody else wrote on a device may hold one, for everybody
+// on it to read and nobody in the fleet.
+const notShown = "(a line that looks like a secret is not shown)\n"
+
+// withoutSecrets is a text without the lines that look like secrets, and without private keys.
+func withoutSecrets(text string) string {
+	var out strings.Builder
+	key := false // in the middle of one
+	for line := range strings.Lines(text) {
+		switch bare := strings.TrimRight(line, "\r\n"); {
+		case key:
+			key = !strings.HasPrefix(strings.TrimSpace(bare), "-----END")
+		case score.LooksSecret(bare) != "":
+			out.WriteString(notShown)
+			key = strings.Contains(bare, "-----BEGIN")
+		default:
+			out.WriteString(line)
+		}
+	}
+	return out.String()
 }
 
 func digestOf(s string) string {
