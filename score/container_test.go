@@ -64,6 +64,10 @@ func TestContainerProblems(t *testing.T) { // cases 72, 74, 87, 89, 92
 			c.Secrets = []score.SecretFile{{Secret: "a", Target: "/etc/continuo/a", Mode: 0o4600}}
 		},
 			[]string{`/secrets/0/target: /etc/continuo/a belongs to the agent itself`, `/secrets/0/mode: mode 4600 has more than permission bits`}},
+		{"secret that the program cannot read", func(c *score.Container) {
+			c.User = "1000:1000"
+			c.Secrets = []score.SecretFile{{Secret: "a", Target: "/a"}, {Secret: "a", Target: "/b", UID: 1000}, {Secret: "a", Target: "/c", GID: 1000, Mode: 0o440}, {Secret: "a", Target: "/d", Mode: 0o444}}
+		}, []string{`warning /secrets/0: the program runs as 1000:1000, and the file is for 0:0 with mode 0400: it cannot read it`}},
 		{"target of a secret", func(c *score.Container) { c.Secrets = []score.SecretFile{{Secret: "a", Target: "/a,b"}} }, []string{`/secrets/0/target: target "/a,b" ` + target}},
 		{"one target twice", func(c *score.Container) {
 			c.Volumes = []score.Volume{{Source: "/srv", Target: "/data"}}

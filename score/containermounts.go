@@ -1,8 +1,10 @@
 package score
 
 import (
+	"cmp"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -22,6 +24,19 @@ type SecretFile struct {
 
 // DefaultSecretMode is the mode of a SecretFile that says none.
 const DefaultSecretMode Mode = 0o400
+
+// readable reports whether a program that runs as user can read s, as far as numbers tell.
+func (s SecretFile) readable(user string) bool {
+	name, group, _ := strings.Cut(user, ":")
+	uid, err := strconv.ParseUint(name, 10, 32)
+	if err != nil || uid == 0 {
+		return true // a name of the image, or root
+	}
+	mode := cmp.Or(s.Mode, DefaultSecretMode)
+	gid, err := strconv.ParseUint(group, 10, 32)
+	inGroup := err == nil && uint32(gid) == s.GID
+	return mode&0o004 != 0 || uint32(uid) == s.UID && mode&0o400 != 0 || inGroup && mode&0o040 != 0
+}
 
 // A Tmpfs is a directory in memory.
 type Tmpfs struct {
@@ -56,6 +71,9 @@ func (c Container) checkMounts(r *Report) {
 		}
 		if s.Mode > 0o777 {
 			at.At("mode").Errorf("mode %s has more than permission bits", s.Mode)
+		}
+		if !s.readable(c.User) {
+			at.Warnf("the program runs as %s, and the file is for %d:%d with mode %s: it cannot read it", c.User, s.UID, s.GID, cmp.Or(s.Mode, DefaultSecretMode))
 		}
 		take(at.At("target"), s.Target, fmt.Sprintf("secret %d", i+1))
 	}

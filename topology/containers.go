@@ -63,7 +63,8 @@ type ContainerWriter interface {
 	// What the device cannot do is found out before anything is touched, and is a fault,
 	// CodeUnavailable: a limit without its controller, a health check that the image lacks.
 	// Secrets reach the container through the runtime, and those of configs before are
-	// removed when it runs.
+	// removed when it runs. One without a value is a fault, CodeSecret, unless the config is
+	// Stopped.
 	Run(ctx context.Context, c ContainerConfig) error
 
 	// Restart starts the container again, as it is defined.

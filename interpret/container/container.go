@@ -81,7 +81,7 @@ func (interpreter) Observe(ctx context.Context, r reader, s score.Container) (Ob
 	case st.Unit.Load == topology.Masked:
 		return o, topology.Faultf(topology.CodeMasked, "%s.service is masked; an administrator did that, and has to undo it: systemctl unmask %s.service", s.Name, s.Name)
 	}
-	o.secrets, err = read(ctx, r, within(s), false)
+	o.secrets, err = read(ctx, r, s, false)
 	return o, err
 }
 
@@ -147,7 +147,7 @@ func (interpreter) Apply(ctx context.Context, w writer, s score.Container, t int
 			return topology.Faultf(topology.CodeStartLimit, "the container %s was started too often and failed, last with status %d; it is left alone until its score changes", s.Name, st.Unit.ExitCode)
 		}
 	}
-	have, err := read(ctx, w, within(s), true)
+	have, err := read(ctx, w, s, true)
 	if err != nil {
 		return err
 	}

@@ -37,11 +37,15 @@ func within(s score.Container) []string {
 	return s.SecretNames()
 }
 
-// read asks the device for secrets. Their values are kept only to be used at once.
-func read(ctx context.Context, r topology.Secrets, names []string, use bool) (secrets, error) {
+// read asks the device for the secrets of s. Their values are kept only to be used at once. A
+// container that is to be stopped needs none: one that is not here is left out of it.
+func read(ctx context.Context, r topology.Secrets, s score.Container, use bool) (secrets, error) {
 	have := secrets{}
-	for _, name := range names {
+	for _, name := range within(s) {
 		b, err := r.Secret(ctx, name)
+		if err != nil && s.State == score.Stopped && topology.FaultOf(err).Code == topology.CodeSecret {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

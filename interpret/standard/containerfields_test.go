@@ -128,6 +128,10 @@ func TestMissingSecret(t *testing.T) {
 			if m := rec.Mutations(); len(m) > 0 {
 				t.Errorf("without its secret: %v", m)
 			}
+			stopped := everything() // nor does it need one to be stopped
+			stopped.State = score.Stopped
+			r.want(r.play(stopped), interpret.Changed, "")
+			r.settled(stopped)
 			st, err := r.table.Remove(t.Context(), score.Score{ID: "x", Spec: everything()}, interpret.CauseAbsent, &open{})
 			if err != nil {
 				t.Fatal(err)

@@ -69,8 +69,9 @@ var containerFieldTests = []test[ContainerBench]{
 		st := b.state(t, c.Name)
 		equal(t, "unit", st.Unit.Load+" "+st.Unit.Active, "loaded inactive")
 		made(t, st, c)
-		// Nothing is needed to stop it, an image least of all.
+		// Nothing is needed to stop it, neither an image nor a secret.
 		c.Image, c.SpecDigest = b.Nowhere, "nowhere"
+		c.Secrets = []topology.ContainerSecret{{Name: "lost", Env: "A"}}
 		ok(t, b.Containers.Run(t.Context(), c))
 		made(t, b.state(t, c.Name), c)
 	}},

@@ -98,7 +98,7 @@ func (d *Device) give(cfg topology.ContainerConfig) (*container, error) {
 	k := &container{config: cfg, state: "created", secrets: map[string]string{}}
 	strip := func(in []topology.ContainerSecret) (out []topology.ContainerSecret, err error) {
 		for _, s := range in {
-			if len(s.Value) == 0 {
+			if len(s.Value) == 0 && !cfg.Stopped {
 				return nil, topology.Faultf(topology.CodeSecret, "the secret %s is empty", s.Name)
 			}
 			k.secrets[s.Env+s.Target] = string(s.Value)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
+	"slices"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -44,6 +45,9 @@ func (p *podman) secrets(ctx context.Context) (all []keptSecret, err error) {
 // giveSecrets has podman keep the secrets of a container, before anything refers to them.
 func (c *containers) giveSecrets(ctx context.Context, cfg topology.ContainerConfig) error {
 	wanted := cfg.AllSecrets()
+	if cfg.Stopped {
+		wanted = slices.DeleteFunc(wanted, func(s topology.ContainerSecret) bool { return len(s.Value) == 0 })
+	}
 	if len(wanted) == 0 {
 		return nil
 	}
