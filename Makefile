@@ -7,7 +7,7 @@ SHELL := /bin/bash
 export GOFLAGS ?= -buildvcs=false
 GOTEST := go test -p 2 -timeout 10m
 FUZZTIME ?= 10s
-AGENT_LIMIT := 12000000 # bytes, arm64, stripped
+AGENT_LIMIT := 14500000 # bytes, arm64, stripped: what all kinds take, and a little; 12 MB was the aim with four
 
 .PHONY: help
 help: ## this list
