@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -114,6 +115,46 @@ func TestPartsThatAScoreGivesUp(t *testing.T) {
 	}
 	if _, ok := r.dev.Read("/etc/systemd/system/s.service"); !ok {
 		t.Error("the unit file is gone")
+	}
+}
+
+// A drop-in that is taken out of its score goes, and nothing is left in the books; one of a unit of the system goes with its
+// score. What was there before in its place is foreign, and is kept first (G50, cases 55).
+func TestDropInsThatAScoreGivesUp(t *testing.T) {
+	const p = "/etc/systemd/system/ssh.service.d/10-env.conf"
+	ssh := func(dropIns map[string]string) score.Score {
+		return score.Score{ID: "ssh", Spec: score.Service{Unit: "ssh.service", State: score.Running, DropIns: dropIns}}
+	}
+	env := map[string]string{"10-env": "[Service]\nEnvironment=A=b\n", "20-nice": "[Service]\nNice=5\n"}
+	fresh := func() *rig {
+		r := newRig(t)
+		r.dev.Install("ssh.service", "[Service]\nExecStart=/usr/bin/ssh\n")
+		return r
+	}
+	r := fresh()
+	r.want(r.apply(intent(1, manifest("m", ssh(env)))), "m/ssh=changed")
+	for _, want := range []string{"m/ssh=changed", "m/ssh=unchanged"} {
+		st := r.apply(intent(2, manifest("m", ssh(map[string]string{"20-nice": env["20-nice"]}))))
+		r.want(st, want)
+		if _, owned := r.store.Owner("file:" + p); owned || len(st.Orphans) > 0 {
+			t.Errorf("the drop-in is owned: %v, left: %v", owned, st.Orphans)
+		}
+	}
+	st := r.apply(intent(3, manifest("m", file("f", "/etc/f", "1"))))
+	if left := r.dev.List("/etc/systemd/system"); len(st.Orphans) > 0 || slices.ContainsFunc(left, func(p string) bool { return strings.HasSuffix(p, ".conf") }) {
+		t.Errorf("left: %v, %v", st.Orphans, left)
+	}
+	if st, err := r.dev.Services().Service(t.Context(), "ssh.service"); err != nil || st.Active != "active" {
+		t.Errorf("the unit of the system is %s, %v", st.Active, err)
+	}
+
+	r = fresh()
+	r.dev.Put(p, "[Service]\n# by hand\n")
+	r.want(r.apply(intent(1, manifest("m", ssh(env)))), "m/ssh=conflict/foreign")
+	st = r.confirm(intent(1, manifest("m", ssh(env))))
+	r.want(st, "m/ssh=changed")
+	if _, kept, err := r.store.ReadBackup(st.Manifests[0].Scores[0].Backup); err != nil || string(kept) != "[Service]\n# by hand\n" {
+		t.Errorf("kept is %q, %v", kept, err)
 	}
 }
 

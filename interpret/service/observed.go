@@ -42,7 +42,7 @@ type Observed struct {
 	// Source is the file that the unit was loaded from.
 	Source string `json:"source,omitempty"`
 	// Stale: what is on disk is not what is loaded, and reading it again did not help.
-	Stale bool `json:"stale,omitempty"`
+	Stale bool `json:"stale,omitzero"`
 	// DropIns are those that a manifest brought, by name, with their sha256.
 	DropIns map[string]string `json:"dropIns,omitempty"`
 	// Overrides are all drop-in files that change the unit.
@@ -192,6 +192,18 @@ func (o *Observed) judge(s score.Service, st topology.ServiceState) {
 		o.exists = st.Definition.Type != topology.Absent
 		o.conditions.Loaded = new(*o.conditions.Loaded && st.Source == s.UnitPath())
 	}
+	if s.UnitFile == "" && masked {
+		o.exists = st.Definition.Type != topology.Absent
+	}
+	if s.UnitFile == "" && len(written) > 0 {
+		// The things are the drop-ins: the unit is the system's, and stays when they go.
+		o.exists, o.mark = false, ""
+		for _, name := range slices.Backward(names(s)) {
+			if d, there := o.all[name]; there {
+				o.exists, o.mark = true, d.Mark
+			}
+		}
+	}
 	switch {
 	case s.State == score.Running:
 		o.conditions.Effective = new(o.running())
@@ -217,11 +229,11 @@ func inForce(want score.Limits, have topology.UnitLimits) bool {
 		(want.Tasks == 0 || have.Tasks == uint64(want.Tasks)) && (want.IOWeight == 0 || have.IOWeight == uint64(want.IOWeight))
 }
 
-// Exists reports whether the unit file is there or, if the score brings none, whether
-// the service manager knows the unit.
+// Exists reports whether the unit file is there; if the score brings none, whether one of its drop-ins
+// or its mask is; and if it brings nothing at all, whether the service manager knows the unit.
 func (o Observed) Exists() bool { return o.exists }
 
-// OwnedBy returns the mark of the unit file.
+// OwnedBy returns the mark of what Exists is about.
 func (o Observed) OwnedBy() topology.Mark { return o.mark }
 
 // Conditions: written and loaded are about the files of the score, effective is

@@ -97,7 +97,8 @@ func (s *services) RunOnce(ctx context.Context, unit, digest string) error {
 		return err
 	}
 	boot, began := bootID(), time.Now()
-	if ours := was.Begun && was.Digest == digest && was.Boot == boot; !ours || u.Active != "activating" {
+	join := was.Begun && was.Digest == digest && was.Boot == boot && u.Active == "activating"
+	if !join {
 		if err := s.keep(ctx, unit, runRecord{Digest: digest, Begun: true, Boot: boot}); err != nil {
 			return err
 		}
@@ -110,7 +111,7 @@ func (s *services) RunOnce(ctx context.Context, unit, digest string) error {
 			return err
 		}
 	}
-	end, err := s.follow(ctx, unit)
+	end, err := s.follow(ctx, unit, join)
 	if err != nil {
 		return err
 	}
@@ -148,10 +149,10 @@ func (s *services) ends(ctx context.Context, unit string) error {
 	}
 }
 
-// follow starts a unit, or joins a start that is under way, and returns how it ended. What
+// follow starts a unit, or joins a start of ours that is under way, and returns how it ended. What
 // ended well is dropped by systemd at once, so that it is held for as long as this takes; the
 // manager of a user cannot do that, and then it ended well if it has not failed.
-func (s *services) follow(ctx context.Context, unit string) (end unitState, err error) {
+func (s *services) follow(ctx context.Context, unit string, join bool) (end unitState, err error) {
 	hold := func(verb string) {
 		_ = s.bus.do(ctx, func(ctx context.Context, l *link) error {
 			return l.calls.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1").
@@ -161,6 +162,12 @@ func (s *services) follow(ctx context.Context, unit string) (end unitState, err 
 	if s.user == "" {
 		hold("RefUnit")
 		defer hold("UnrefUnit")
+	}
+	if join {
+		if err := s.ends(ctx, unit); err != nil {
+			return end, err
+		}
+		return s.ask(ctx, unit)
 	}
 	err = s.job(ctx, "run", unit, start, "")
 	if err != nil {

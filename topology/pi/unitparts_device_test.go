@@ -153,7 +153,7 @@ func TestWords(t *testing.T) { // H43
 	s := device(t).Services()
 	const unit = "ct-words.service"
 	for _, n := range []string{"one", "two"} {
-		define(t, s, unit, `[Service]`+"\nType=oneshot\n"+`ExecStart=/bin/sh -c "for i in $(seq 500); do echo line $i; done; printf '\033[31mred %s\033[0m' `+n+`; exit 3"`+"\n")
+		define(t, s, unit, `[Service]`+"\nType=oneshot\n"+`ExecStart=/bin/sh -c "for i in $(seq 500); do echo line $i; done; printf '\033[31mred `+n+`\033[0m'; exit 3"`+"\n")
 		err := s.RunOnce(t.Context(), unit, n)
 		wantCode(t, err, topology.CodeExited, "exit code 3")
 		r := state(t, s, unit).Ran
