@@ -24,6 +24,7 @@ type Config struct {
 	Events     topology.Events
 	Containers Containers
 	Contents   Contents
+	Images     Images
 	Supervisor Supervisor
 	Sweeper    Sweeper
 	Self       *Self
@@ -51,6 +52,7 @@ type Agent struct {
 
 	// of the loop alone
 	fetcher  *fetcher
+	follower *follower
 	force    *plan                  // in force: what it needs was fetched, or tried to
 	last     interpret.DeviceStatus // what came of the last pass
 	versions versions
@@ -62,6 +64,9 @@ type Agent struct {
 
 	contentsOf *plan     // in force when contents that are not needed were removed last
 	contentsAt time.Time // when that was
+	imagesOf   *plan     // the same of images
+	imagesAt   time.Time
+	hadImages  bool // there were some to keep then
 
 	mu        sync.Mutex
 	plan      *plan // of the last accepted intent
@@ -92,6 +97,7 @@ func New(c Config) *Agent {
 		a.Runner.health = health.New(*a.Runner.Eyes, a.unwell)
 	}
 	a.fetcher = newFetcher(a.Runner, func() { signal(a.wake) })
+	a.follower = newFollower(a.Runner, func() { signal(a.wake) })
 	a.Runner.progress = func() { signal(a.progress) }
 	a.Runner.Uncertain = c.Recovered.Lost() || c.Recovered.Newer
 	return a
@@ -119,6 +125,7 @@ func (a *Agent) Run(ctx context.Context) {
 		a.Log.WithError(err).Warn("cannot take back a change that was not proved before the agent stopped")
 	}
 	defer a.fetcher.wait()
+	defer a.follower.wg.Wait()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if a.Events != nil {

@@ -2,10 +2,12 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/topology"
 )
 
 // A fetcher gets what the scores of a plan need from elsewhere, such as images, in the
@@ -29,6 +31,8 @@ type job struct {
 	unwanted bool          // and going to end
 	over     chan struct{} // closed when st holds
 	st       interpret.ScoreStatus
+	progress topology.Progress
+	told     time.Time // when somebody was woken for it
 }
 
 func (j *job) ended() bool {
@@ -70,7 +74,7 @@ func (f *fetcher) begin(ctx context.Context, it *item) *job {
 		var st interpret.ScoreStatus
 		select {
 		case f.slots <- struct{}{}:
-			st = f.fetch(ctx, it)
+			st = f.fetch(topology.WithProgress(ctx, func(p topology.Progress) { f.progressed(j, p) }), it)
 			<-f.slots
 		case <-ctx.Done():
 		}
@@ -158,7 +162,7 @@ func (f *fetcher) underway(pl *plan) (out []fetch) {
 	}
 	for _, it := range pl.items() {
 		if j := f.jobs[it.key()]; j != nil && !j.ended() {
-			st := fetchingStatus()
+			st := fetchingStatus(j)
 			st.ID, st.Kind, st.SpecDigest, st.Since = it.score.ID, it.score.Spec.Kind(), it.digest, j.since
 			out = append(out, fetch{it.manifest, st})
 		}
@@ -166,8 +170,27 @@ func (f *fetcher) underway(pl *plan) (out []fetch) {
 	return out
 }
 
-func fetchingStatus() interpret.ScoreStatus {
-	return interpret.ScoreStatus{Outcome: interpret.Pending, Code: CodePrefetch, Message: "its image is being fetched"}
+// tellEvery is how often a reader hears how far a fetch is.
+const tellEvery = time.Minute
+
+// progressed takes in how far j is.
+func (f *fetcher) progressed(j *job, p topology.Progress) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	j.progress = p
+	if time.Since(j.told) >= tellEvery {
+		j.told = time.Now()
+		f.wake()
+	}
+}
+
+// fetchingStatus is what is said while j is under way; it may be nil.
+func fetchingStatus(j *job) interpret.ScoreStatus {
+	st := interpret.ScoreStatus{Outcome: interpret.Pending, Code: CodePrefetch, Message: "its image is being fetched"}
+	if j != nil && j.progress.Total > 0 {
+		st.Message = fmt.Sprintf("its image is being fetched: %d of %d MiB", j.progress.Done>>20, (j.progress.Total+1<<20-1)>>20)
+	}
+	return st
 }
 
 // result says what p is to report of a fresh item instead of playing it; the outcome is
@@ -192,5 +215,5 @@ func (f *fetcher) result(p *pass, it *item, wish string) (interpret.ScoreStatus,
 		last.Message += "; it is being fetched again"
 		return last, fetching
 	}
-	return fetchingStatus(), fetching
+	return fetchingStatus(j), fetching
 }

@@ -96,6 +96,9 @@ func (a *Agent) jitter() time.Duration {
 // untilRetry is when the first failed score may be tried again.
 func (a *Agent) untilRetry() time.Duration {
 	at := a.Runner.pace.next()
+	if asks := a.follower.next(); !asks.IsZero() && (at.IsZero() || asks.Before(at)) {
+		at = asks
+	}
 	if at.IsZero() {
 		return 24 * time.Hour
 	}
@@ -148,7 +151,7 @@ func (a *Agent) pass(ctx context.Context, about []topology.Resource) (changed bo
 func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource) (interpret.DeviceStatus, *pass, error) {
 	present, control := a.present()
 	p := &pass{
-		Runner: a.Runner, blocked: control.Blocked || a.Recovered.Newer, halt: make(chan struct{}), fetcher: a.fetcher,
+		Runner: a.Runner, blocked: control.Blocked || a.Recovered.Newer, halt: make(chan struct{}), fetcher: a.fetcher, follower: a.follower,
 		consent: c, last: a.last,
 	}
 	p.plan = a.advance(ctx, present, p.blocked)
@@ -158,6 +161,11 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 		p.only = p.plan.concerned(about)
 	}
 	uncertain := a.Runner.Uncertain
+	if p.blocked {
+		a.follower.ask(ctx, nil)
+	} else {
+		a.follower.ask(ctx, p.plan)
+	}
 	if !p.blocked && !p.superseded {
 		if err := a.tries(p.plan); err != nil {
 			a.notKept(err)
@@ -208,6 +216,7 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	}
 	if err == nil && p.only == nil && !p.blocked && !p.superseded && !p.halted() {
 		a.keepContents(ctx, present, p.plan)
+		a.keepImages(ctx, present, p.plan)
 	}
 	switch {
 	case p.superseded:

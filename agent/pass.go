@@ -20,8 +20,9 @@ type pass struct {
 	await   bool          // wait for the verdict of probes: nobody comes back to look
 	halt    chan struct{} // closed: finish what has begun, begin nothing more; may be nil
 
-	fetcher    *fetcher // fetches in the background; nil: the pass does it first
-	superseded bool     // what a newer intent needs is being fetched
+	fetcher    *fetcher  // fetches in the background; nil: the pass does it first
+	follower   *follower // asks again in the background; nil: nobody does
+	superseded bool      // what a newer intent needs is being fetched
 
 	only []*item                // play these alone: the others are as they were; nil: all
 	last interpret.DeviceStatus // what the pass before said, and a pass over a part says of the rest

@@ -51,7 +51,7 @@ func (p *pass) status() interpret.DeviceStatus {
 		Generation: p.plan.intent.Generation, Digest: p.plan.intent.Digest, Time: now(),
 	}
 	if p.only != nil && len(p.plan.back) == 0 && !p.plan.ineffective {
-		st.Manifests = replaced(p.last.Manifests, p.only)
+		st.Manifests = p.replaced(p.last.Manifests, p.only)
 		return st
 	}
 	p.plan.ineffective = false
@@ -65,7 +65,7 @@ func (p *pass) status() interpret.DeviceStatus {
 			}
 		}
 		for _, it := range m.items {
-			st := it.status
+			st := p.told(it)
 			if waited[it] && st.Outcome.Converged() {
 				p.plan.ineffective, st.Conditions.Effective = true, new(false)
 			}
@@ -82,7 +82,7 @@ func (p *pass) status() interpret.DeviceStatus {
 }
 
 // replaced is was with what a pass over a part says. What was points to stays as it is.
-func replaced(was []interpret.ManifestStatus, played []*item) []interpret.ManifestStatus {
+func (p *pass) replaced(was []interpret.ManifestStatus, played []*item) []interpret.ManifestStatus {
 	out, of := slices.Clone(was), map[*plannedManifest]*interpret.ManifestStatus{}
 	for _, it := range played {
 		ms := of[it.manifest]
@@ -92,7 +92,7 @@ func replaced(was []interpret.ManifestStatus, played []*item) []interpret.Manife
 			ms.Scores, of[it.manifest] = slices.Clone(ms.Scores), ms
 		}
 		if i, found := scoreAt(ms.Scores, it.score.ID); found {
-			ms.Scores[i] = it.status
+			ms.Scores[i] = p.told(it)
 		}
 	}
 	return out

@@ -282,7 +282,7 @@ var fatal = codes(topology.CodeJobFailed, topology.CodeExited, topology.CodeStar
 // passing are the codes of failures that have nothing to do with the version: they are tried
 // again for ever.
 var passing = codes(topology.CodeNoSpace, topology.CodeReadOnly, topology.CodeIO, topology.CodeTimeout, topology.CodeCanceled,
-	topology.CodeUnavailable, topology.CodeImageStore, topology.CodeChanged, topology.CodeUnknown, topology.Code(CodeStore))
+	topology.CodeUnavailable, topology.CodeImageStore, topology.CodeImageCheck, topology.CodeChanged, topology.CodeUnknown, topology.Code(CodeStore))
 
 func codes(list ...topology.Code) map[interpret.Code]bool {
 	out := map[interpret.Code]bool{}

@@ -77,7 +77,7 @@ func TestOneDoor(t *testing.T) {
 	want := []string{
 		"Bind", "Brief", "Conditions.Good", "DeviceStatus.ConvergedAt", "DeviceStatus.FoldDevice", "Fold", "Looking", "ManifestStatus.Composite",
 		"Of", "Orphan.Pending", "Outcome.Converged", "Plan.Differs", "Plan.Seal", "Read", "ScoreStatus.Converged",
-		"Table.Fetches", "Table.Kinds", "Table.Looks", "Table.Observe", "Table.Observed", "Table.Play", "Table.Prefetch", "Table.Remove", "Table.Stocked",
+		"Table.Fetches", "Table.Follows", "Table.Kinds", "Table.Looks", "Table.Observe", "Table.Observed", "Table.Play", "Table.Prefetch", "Table.Remove", "Table.Stocked",
 		"Task.Has", "Verbs", "Worst",
 		"onlooker.Apply", "onlooker.RemovalEffect", "onlooker.Remove", // of nothing
 		"readOnly.Admit", "readOnly.Done", "readOnly.Holds",

@@ -146,6 +146,13 @@ type Texter[S score.Spec, R any] interface {
 	Text(ctx context.Context, r R, s S) (text string, public, ok bool)
 }
 
+// A Follower is optionally implemented by a Prefetcher whose specs may follow what becomes
+// another elsewhere without a word, such as a tag. For those that do, Prefetch is called now
+// and then as well while nothing about them is new, and what it found shows in Observe.
+type Follower[S score.Spec] interface {
+	Follows(s S) bool
+}
+
 // A Stocker is optionally implemented by a Prefetcher. Stocked reports, as a fault, what
 // Prefetch would have to fetch.
 type Stocker[S score.Spec, R any] interface {

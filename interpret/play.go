@@ -242,6 +242,15 @@ func (t *Table) Stocked(ctx context.Context, s score.Score) error {
 	return b.stocked(ctx, s.Spec)
 }
 
+// Follows reports whether s follows what may become another elsewhere.
+func (t *Table) Follows(s score.Score) bool {
+	if _, unread := s.Spec.(score.Opaque); unread || s.Spec == nil {
+		return false
+	}
+	b := t.byKind[s.Spec.Kind()]
+	return b.follows != nil && b.follows(s.Spec)
+}
+
 // Fetches reports whether s may need something from elsewhere. Of a kind whose specs may name
 // large contents, those that name none do not.
 func (t *Table) Fetches(s score.Score) bool {

@@ -22,6 +22,7 @@ type Binding struct {
 	field      func(topology.Code) string                                           // nil: faults are about no field
 	removal    func(score.Spec) Effect                                              // nil: Remove
 	text       func(context.Context, score.Spec) (text string, public, ok bool)     // nil: it is no text
+	follows    func(score.Spec) bool                                                // nil: it follows nothing
 	stocked    func(context.Context, score.Spec) error                              // nil: it needs nothing from elsewhere
 	checkpoint func(context.Context, score.Spec, Task) (topology.Checkpoint, error) // nil: it cuts nobody off
 	looks      bool                                                                 // it is never made true
@@ -52,6 +53,9 @@ func Of[S score.Spec, O Observed, R, W any](in Interpreter[S, O, R, W], r R, w W
 	}
 	if t, ok := in.(Texter[S, R]); ok {
 		b.text = func(ctx context.Context, s score.Spec) (string, bool, bool) { return t.Text(ctx, r, s.(S)) }
+	}
+	if fo, ok := in.(Follower[S]); ok {
+		b.follows = func(s score.Spec) bool { return fo.Follows(s.(S)) }
 	}
 	if st, ok := in.(Stocker[S, R]); ok {
 		b.stocked = func(ctx context.Context, s score.Spec) error { return st.Stocked(ctx, r, s.(S)) }

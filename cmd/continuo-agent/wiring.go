@@ -64,6 +64,7 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 		Events:     p.device.Events(),
 		Containers: p.device.Containers(),
 		Contents:   p.contents,
+		Images:     p.device.Containers(),
 		Supervisor: p.supervisor,
 		Sweeper:    p.sweeper,
 		Self:       &agent.Self{Facts: p.device.Facts(), Tools: p.device.Tools()},
