@@ -133,7 +133,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 			Message: fmt.Sprintf("it was changed as often as its limit allows; next time at %s UTC", again.UTC().Format(time.TimeOnly))}, nil
 	}
 	backup := entry.Backup // of what was there before it was ours
-	if a.Found && (prov == interpret.Foreign || g.consent != nil && replaces(a) && edited(entry, a.Text)) {
+	if a.Found && (prov == interpret.Foreign || g.consent != nil && replaces(a) && edited(entry, a.Text) && !holdsSecret(g.it.score)) {
 		name, err := g.backUp(ctx, g.consent != nil)
 		if refusal := unkept(err); refusal != nil {
 			return *refusal, nil

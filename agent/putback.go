@@ -148,14 +148,20 @@ func edited(e store.Entry, t *interpret.Text) bool {
 	return !known || digestOf(t.Before) != sum
 }
 
+// holdsSecret reports whether a score writes a file with a secret in it. The device can put that there
+// again, so that no copy of it is kept: it would outlive the secret, and its name has a part of its digest.
+func holdsSecret(s score.Score) bool {
+	f, ok := s.Spec.(score.File)
+	return ok && len(f.SecretNames()) > 0
+}
+
 // keepEdited copies the files that s brought into the store before they go, if somebody has edited them:
 // no manifest could make that again. The last copy is named.
 func (r *Runner) keepEdited(ctx context.Context, s score.Score) (name string, refusal *interpret.Verdict) {
 	sums := map[string]string{} // by path; empty if nobody knows what it was: then it is kept
 	switch spec := s.Spec.(type) {
 	case score.File:
-		// Nothing goes otherwise; and of a secret, which the device can put there again, no copy is to stay.
-		if !spec.AttributesOnly && spec.State != score.Absent && len(spec.SecretNames()) == 0 {
+		if !spec.AttributesOnly && spec.State != score.Absent && !holdsSecret(s) { // nothing goes otherwise
 			sums[spec.Path], _ = spec.ContentDigest()
 		}
 	case score.Service:

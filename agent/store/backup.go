@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ const (
 
 // Backup is a file of the device as it was before something replaced it.
 type Backup struct {
-	Name   string    `json:"name"` // BASE.TIME.SHA8; the store sets it. Of a file that not everybody may read, SHA8 is random: names are reported
+	Name   string    `json:"name"` // BASE.TIME.SHA8; the store sets it
 	Path   string    `json:"path"` // where it was
 	Mode   uint32    `json:"mode"`
 	UID    int       `json:"uid"`
@@ -66,12 +65,8 @@ func (s *Store) SaveBackup(b Backup, content []byte) (Backup, error) {
 			b.Time = k.Time
 		}
 	}
-	tag := b.SHA256[:8]
-	if b.Mode&0o004 == 0 { // secrets live in such files, and a part of their digest is enough to try guesses on
-		tag = fmt.Sprintf("%08x", rand.Uint32())
-	}
 	for taken := true; taken; {
-		b.Name, taken = fmt.Sprintf("%s.%s.%s", base, b.Time.Format(backupTime), tag), false
+		b.Name, taken = fmt.Sprintf("%s.%s.%s", base, b.Time.Format(backupTime), b.SHA256[:8]), false
 		for _, k := range kept {
 			if k.Path == b.Path && k.SHA256 == b.SHA256 && k.Mode == b.Mode && k.UID == b.UID && k.GID == b.GID {
 				if have, err := s.fs.Read(backupFolder+"/"+k.Name, -1); err == nil && bytes.Equal(have, content) {
