@@ -30,6 +30,12 @@ func Excerpt(text string) string {
 	return b.String()
 }
 
+// Exceeds reports whether Excerpt leaves out a part of text.
+func Exceeds(text string) bool {
+	text = strings.TrimRight(text, "\n")
+	return len(text) > LogBytes || strings.Count(text, "\n") >= LogLines
+}
+
 // printable drops what a terminal would act on.
 func printable(line string) string {
 	const escape = '\x1b'

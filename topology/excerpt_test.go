@@ -26,6 +26,9 @@ func TestExcerpt(t *testing.T) {
 		if got := topology.Excerpt(tt.in); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
+		if got, want := topology.Exceeds(tt.in), strings.Contains(tt.name, "long") || tt.name == "last lines"; got != want {
+			t.Errorf("%s: it is said to exceed: %v", tt.name, got)
+		}
 	}
 }
 

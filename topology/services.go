@@ -65,6 +65,7 @@ type Run struct {
 	Result     string    // success, exit-code, signal, timeout, …
 	ExitCode   int
 	Output     string // the end of it, as Log returns it
+	Truncated  bool   // there was more before that
 }
 
 // DropInHeader is the first line of every drop-in that Define writes: with it, and with a mark where files can carry one,

@@ -104,6 +104,8 @@ type Ran struct {
 	ExitCode int `json:"exitCode"`
 	// Output is the end of what it wrote.
 	Output string `json:"output,omitempty"`
+	// Truncated: it wrote more before that.
+	Truncated bool `json:"truncated,omitzero"`
 }
 
 func observed(s score.Service, st topology.ServiceState) Observed {
@@ -120,9 +122,9 @@ func observed(s score.Service, st topology.ServiceState) Observed {
 		o.Limits = new(Limits(st.Limits))
 	}
 	if st.Ran != nil {
-		o.Ran = &Ran{st.Ran.Digest, st.Ran.Ended, st.Ran.Result, st.Ran.ExitCode, st.Ran.Output}
+		o.Ran = &Ran{st.Ran.Digest, st.Ran.Ended, st.Ran.Result, st.Ran.ExitCode, st.Ran.Output, st.Ran.Truncated}
 		if s.Log == score.NoLog {
-			o.Ran.Output = ""
+			o.Ran.Output, o.Ran.Truncated = "", false
 		}
 	}
 	o.dropIns(s, st.DropIns)

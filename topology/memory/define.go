@@ -190,7 +190,7 @@ func (s services) RunOnce(ctx context.Context, ref, digest string) error {
 			return err
 		}
 	}
-	u.ran = &topology.Run{Digest: digest, Invocation: u.invocation, Ended: time.Now(), Result: u.result, ExitCode: u.status, Output: topology.Excerpt(u.log)}
+	u.ran = &topology.Run{Digest: digest, Invocation: u.invocation, Ended: time.Now(), Result: u.result, ExitCode: u.status, Output: topology.Excerpt(u.log), Truncated: topology.Exceeds(u.log)}
 	s.d.changed(unitResource(ref))
 	if u.result != "success" {
 		return topology.Faultf(topology.CodeExited, "%s was run and failed: result %s, exit code %d", ref, u.result, u.status)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os/exec"
+	"strconv"
 	"sync"
 	"time"
 
@@ -48,7 +49,7 @@ func (j *journal) of(ctx context.Context, unit, invocation string) (string, erro
 	case was.invocation != "" && was.invocation != invocation && age < journalPause:
 		return "", nil
 	}
-	text, err := readJournal(ctx, ofRun(invocation)...)
+	text, _, err := readJournal(ctx, ofRun(invocation)...)
 	if err != nil {
 		return "", topology.Faultf(topology.FaultOf(err).Code, "cannot read what %s wrote: %v", unit, err)
 	}
@@ -63,20 +64,20 @@ func ofRun(invocation string) []string {
 	return []string{"_SYSTEMD_INVOCATION_ID=" + invocation, "+", "INVOCATION_ID=" + invocation, "+", "USER_INVOCATION_ID=" + invocation}
 }
 
-// readJournal is the end of what matches, one process with fixed arguments.
-func readJournal(ctx context.Context, matches ...string) (string, error) {
+// readJournal is the end of what matches, and whether there was more before it: one process with fixed arguments.
+func readJournal(ctx context.Context, matches ...string) (end string, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()
 	syncJournal(ctx)
-	cmd := exec.CommandContext(ctx, journalctl, append([]string{"--quiet", "--no-pager", "--boot", "--output=cat", "--lines=20"}, matches...)...)
+	cmd := exec.CommandContext(ctx, journalctl, append([]string{"--quiet", "--no-pager", "--boot", "--output=cat", "--lines=" + strconv.Itoa(topology.LogLines+1)}, matches...)...)
 	cmd.Env = []string{"LC_ALL=C.UTF-8", "PATH=/usr/bin:/bin"}
 	cmd.WaitDelay = time.Second
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", err
+		return "", false, err
 	}
 	text, rerr := io.ReadAll(io.LimitReader(out, journalRead))
 	if len(text) == journalRead { // lines without end
@@ -85,11 +86,11 @@ func readJournal(ctx context.Context, matches ...string) (string, error) {
 	werr := cmd.Wait()
 	switch {
 	case rerr != nil:
-		return "", rerr
+		return "", false, rerr
 	case werr != nil && len(text) < journalRead:
-		return "", werr
+		return "", false, werr
 	}
-	return topology.Excerpt(string(text)), nil
+	return topology.Excerpt(string(text)), topology.Exceeds(string(text)), nil
 }
 
 // syncJournal has journald write what it was sent so far. Without that the last words, which

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"path"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -58,9 +58,14 @@ func (m *managers) of(ref string) (*services, string, error) {
 	if !ok {
 		return m.system, ref, nil
 	}
+	if !userName.MatchString(user) {
+		return nil, "", topology.Faultf(topology.CodeInvalid, "%q is not the name of a unit, such as kiosk.service, or pi/kiosk.service for that of a user", ref)
+	}
 	s, err := m.user(user)
 	return s, unit, err
 }
+
+var userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 
 func (m *managers) user(user string) (*services, error) {
 	uid, err := m.uid(user)
@@ -88,7 +93,7 @@ func (m *managers) user(user string) (*services, error) {
 
 // uid is the number of a user by his name.
 func (m *managers) uid(user string) (int, error) {
-	if user == "" || path.Base(user) != user || user[0] >= '0' && user[0] <= '9' {
+	if !userName.MatchString(user) { // a number would be one, too
 		return 0, topology.Faultf(topology.CodeUnavailable, "%q is not the name of a user", user)
 	}
 	uid, err := m.system.files.accounts.user(user)

@@ -23,6 +23,7 @@ type runRecord struct {
 	Result     string    `json:"result,omitempty"`
 	ExitCode   int       `json:"exitCode"`
 	Output     string    `json:"output,omitempty"`
+	Truncated  bool      `json:"truncated,omitempty"`
 }
 
 const maxRunRecord = 64 << 10
@@ -76,7 +77,7 @@ func (s *services) ran(ctx context.Context, unit string) (*topology.Run, error) 
 	if err != nil || r.Digest == "" || r.Begun {
 		return nil, err
 	}
-	return &topology.Run{Digest: r.Digest, Invocation: r.Invocation, Ended: r.Ended, Result: r.Result, ExitCode: r.ExitCode, Output: r.Output}, nil
+	return &topology.Run{Digest: r.Digest, Invocation: r.Invocation, Ended: r.Ended, Result: r.Result, ExitCode: r.ExitCode, Output: r.Output, Truncated: r.Truncated}, nil
 }
 
 // RunOnce runs a oneshot to its end. That it begins is written down before, so that a run
@@ -116,7 +117,7 @@ func (s *services) RunOnce(ctx context.Context, unit, digest string) error {
 		return err
 	}
 	r := runRecord{Digest: digest, Boot: boot, Invocation: end.Invocation, Ended: time.Now(), Result: end.Result, ExitCode: end.ExitCode}
-	r.Output = s.output(ctx, unit, end.Invocation, began)
+	r.Output, r.Truncated = s.output(ctx, unit, end.Invocation, began)
 	if err := s.keep(ctx, unit, r); err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (s *services) follow(ctx context.Context, unit string, join bool) (end unit
 }
 
 // output is the end of what a run wrote; nothing if that cannot be found.
-func (s *services) output(ctx context.Context, unit, invocation string, began time.Time) string {
+func (s *services) output(ctx context.Context, unit, invocation string, began time.Time) (end string, more bool) {
 	match := ofRun(invocation)
 	if len(invocation) != 32 {
 		match = []string{"--since=@" + strconv.FormatInt(began.Unix(), 10), "_SYSTEMD_UNIT=" + unit}
@@ -194,8 +195,8 @@ func (s *services) output(ctx context.Context, unit, invocation string, began ti
 			match = []string{match[0], "_SYSTEMD_USER_UNIT=" + unit, "_UID=" + strconv.Itoa(s.uid)}
 		}
 	}
-	text, _ := readJournal(ctx, match...)
-	return text
+	end, more, _ = readJournal(ctx, match...)
+	return end, more
 }
 
 // bootID changes with every boot.

@@ -112,7 +112,9 @@ func TestUserManagerIsHis(t *testing.T) {
 func TestLinger(t *testing.T) {
 	s := device(t).Services()
 	sh(t, "useradd -m ct-linger")
-	t.Cleanup(func() { sh(t, "loginctl disable-linger ct-linger; loginctl terminate-user ct-linger; sleep 1; userdel -rf ct-linger || true") })
+	t.Cleanup(func() {
+		sh(t, "loginctl disable-linger ct-linger; loginctl terminate-user ct-linger; sleep 1; userdel -rf ct-linger || true")
+	})
 	st, err := s.Service(t.Context(), "ct-linger/x.service")
 	wantCode(t, err, topology.CodeUnavailable, "linger")
 	if st.Load != topology.NotFound || st.Definition.Type != topology.Absent {
@@ -157,7 +159,7 @@ func TestWords(t *testing.T) { // H43
 		err := s.RunOnce(t.Context(), unit, n)
 		wantCode(t, err, topology.CodeExited, "exit code 3")
 		r := state(t, s, unit).Ran
-		if r == nil || r.Digest != n || !strings.Contains(r.Output, "red "+n) || strings.ContainsRune(r.Output, 27) || strings.Count(r.Output, "\n") >= topology.LogLines {
+		if r == nil || r.Digest != n || !r.Truncated || !strings.Contains(r.Output, "red "+n) || strings.ContainsRune(r.Output, 27) || strings.Count(r.Output, "\n") >= topology.LogLines {
 			t.Fatalf("%+v", r)
 		}
 	}
