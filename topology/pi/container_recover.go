@@ -11,7 +11,7 @@ import (
 // recover finds out why podman did not start a container, cures what can be cured
 // without asking anybody, and tries once more.
 func (c *containers) recover(ctx context.Context, cfg topology.ContainerConfig, failure error) error {
-	unit := unitOf(cfg.Name)
+	unit, checked := unitOf(cfg.Name), ""
 	left, err := c.podman.inspect(ctx, cfg.Name)
 	if err != nil {
 		return errors.Join(failure, err)
@@ -29,14 +29,15 @@ func (c *containers) recover(ctx context.Context, cfg topology.ContainerConfig, 
 		if why == nil || topology.FaultOf(why).Code != topology.CodeImageStore {
 			return failure
 		}
+		checked = c.podman.check(ctx) // before anything is taken away
 		if err := c.podman.renew(ctx, cfg.Image); err != nil {
-			return err
+			return topology.Faultf(topology.FaultOf(err).Code, "%v; %s", err, checked)
 		}
 	}
 	err = c.launch(ctx, "start", unit, restart, true, "")
 	if err != nil && left == nil {
 		if why := c.podman.try(ctx, cfg.Image); why != nil {
-			return topology.Faultf(topology.CodeImageStore, "the image store is damaged; %s was removed and fetched again, and still: %v; podman system check --repair may help", cfg.Image, why)
+			return topology.Faultf(topology.CodeImageStore, "the image store is damaged; %s was removed and fetched again, and still: %v; before that: %s; podman system check --repair may help", cfg.Image, why, checked)
 		}
 	}
 	return err

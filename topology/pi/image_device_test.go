@@ -77,7 +77,7 @@ func TestDamagedImageStore(t *testing.T) { // case 94
 	}
 	damage()
 	r.fail.Store(500)
-	wantCode(t, c.Run(t.Context(), cfg), topology.CodeImageStore, "damaged", image)
+	wantCode(t, c.Run(t.Context(), cfg), topology.CodeImageStore, "damaged", image, "podman system check")
 }
 
 func TestSocketIsStartedWhenNeeded(t *testing.T) {

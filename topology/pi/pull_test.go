@@ -105,3 +105,29 @@ func FuzzPulled(f *testing.F) {
 		})
 	})
 }
+
+func TestStorageIsChecked(t *testing.T) { // case 94
+	var status int
+	var answer string
+	p := fakePodman(t, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.URL.Path != "/v4.0.0/libpod/system/check" || r.URL.RawQuery != "quick=true" {
+			t.Errorf("asked %s %s", r.Method, r.URL)
+		}
+		w.WriteHeader(status)
+		fmt.Fprint(w, answer)
+	})
+	for _, tt := range []struct {
+		status       int
+		answer, want string
+	}{
+		{200, `{"Errors":false,"Layers":null,"Images":null,"Containers":null}`, "finds nothing"},
+		{200, `{"Errors":true,"Layers":{"a":["x"],"b":["y"]},"Images":{"c":["z"]},"Containers":null}`, "names 2 layers, 1 images and 0 containers"},
+		{200, `{"Errors":true}`, "does not say where"},
+		{404, `{"message":"no such endpoint"}`, "cannot check its storage"},
+	} {
+		status, answer = tt.status, tt.answer
+		if got := p.check(t.Context()); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: got %q", tt.answer, got)
+		}
+	}
+}
