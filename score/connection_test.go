@@ -79,6 +79,12 @@ func TestCheckConnection(t *testing.T) {
 		}), ""},
 		{"disabled with addresses", eth(func(e *score.Ethernet) { e.IPv4.Method = score.MethodDisabled }), "/ipv4/method: method disabled has no addresses"},
 		{"DNS of the other version", eth(func(e *score.Ethernet) { e.IPv4.DNS = []score.IP{"2001:db8::53"} }), "/ipv4/dns/0: "},
+		{"DNS twice", eth(func(e *score.Ethernet) { e.IPv4.DNS = []score.IP{"192.0.2.53", "192.0.2.53"} }), "/ipv4/dns/1: server 192.0.2.53 is given twice"},
+		{"search twice", eth(func(e *score.Ethernet) { e.IPv4.Search = []string{"example.org", "example.org"} }), "/ipv4/search/1: domain example.org is given twice"},
+		{"route twice", eth(func(e *score.Ethernet) {
+			e.IPv4.Routes = []score.Route{{To: "198.51.100.0/24", Via: "192.0.2.2"}, {To: "198.51.100.0/24", Via: "192.0.2.3"}}
+		}), "/ipv4/routes/1: there is another route"},
+		{"disabled with a metric", eth(func(e *score.Ethernet) { e.IPv6 = &score.IPConfig{Method: score.MethodDisabled, Metric: 7} }), "/ipv6/method: method disabled"},
 		{"search", eth(func(e *score.Ethernet) { e.IPv4.Search = []string{"example.org", "no domain"} }), "/ipv4/search/1: "},
 		{"route with host bits", eth(func(e *score.Ethernet) { e.IPv4.Routes = []score.Route{{To: "198.51.100.7/24"}} }), "want 198.51.100.0/24"},
 		{"default route", eth(func(e *score.Ethernet) { e.IPv4.Routes = []score.Route{{To: "0.0.0.0/0"}} }), "the default route is the gateway's"},

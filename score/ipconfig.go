@@ -87,8 +87,8 @@ func (c *IPConfig) check(r *Report, v6 bool) {
 	switch {
 	case c.Method == MethodStatic && len(c.Addresses) == 0:
 		r.At("addresses").Errorf("method static needs an address, such as \"192.0.2.10/24\"")
-	case (c.Method == MethodDisabled || c.Method == MethodLinkLocal) && (len(c.Addresses)+len(c.DNS)+len(c.Search)+len(c.Routes) > 0 || c.Gateway != ""):
-		r.At("method").Errorf("method %s has no addresses, gateway, dns, search and routes", c.Method)
+	case (c.Method == MethodDisabled || c.Method == MethodLinkLocal) && (len(c.Addresses)+len(c.DNS)+len(c.Search)+len(c.Routes) > 0 || c.Gateway != "" || c.Metric != 0):
+		r.At("method").Errorf("method %s has no addresses, gateway, dns, search, routes and metric", c.Method)
 	}
 	if c.Gateway != "" {
 		c.checkGateway(r.At("gateway"), nets, is, family)
@@ -98,15 +98,22 @@ func (c *IPConfig) check(r *Report, v6 bool) {
 			r.At("dns", i).Errorf("%v", err)
 		} else if !is(p) {
 			r.At("dns", i).Errorf("address %s is not of IP version %s: give it there", a, family)
+		} else if slices.Contains(c.DNS[:i], a) {
+			r.At("dns", i).Errorf("server %s is given twice", a)
 		}
 	}
 	for i, d := range c.Search {
 		if len(d) > 253 || !domainRE.MatchString(d) {
 			r.At("search", i).Errorf("%q is no name of a domain", d)
+		} else if slices.Contains(c.Search[:i], d) {
+			r.At("search", i).Errorf("domain %s is given twice", d)
 		}
 	}
 	for i, to := range c.Routes {
 		to.check(r.At("routes", i), is, family)
+		if slices.ContainsFunc(c.Routes[:i], func(other Route) bool { return other.To == to.To && other.Metric == to.Metric }) {
+			r.At("routes", i).Errorf("there is another route to %s of this metric", to.To)
+		}
 	}
 	checkMetric(r, c.Metric)
 }

@@ -126,7 +126,7 @@ func (in interpreter[S]) Diff(s S, o Observed) []interpret.Change {
 		}
 		return []interpret.Change{{Field: fieldLink, Have: have, Want: string(topology.LinkUp), Effect: interpret.Disrupt}}
 	case o.Link == string(topology.LinkUp) && len(missing) > 0:
-		return []interpret.Change{{Field: fieldAddresses, Have: strings.Join(o.Addresses, " "), Want: "with " + strings.Join(missing, " "), Effect: interpret.Disrupt}}
+		return []interpret.Change{{Field: fieldAddresses, Have: strings.Join(o.Addresses, " "), Want: interpret.Brief("with " + strings.Join(missing, " ")), Effect: interpret.Disrupt}}
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (in interpreter[S]) Diff(s S, o Observed) []interpret.Change {
 func (interpreter[S]) differs(w wish, o Observed) (out []interpret.Change) {
 	differ := func(field, have, want string, e interpret.Effect) {
 		if have != want {
-			out = append(out, interpret.Change{Field: field, Have: have, Want: want, Effect: e})
+			out = append(out, interpret.Change{Field: field, Have: interpret.Brief(have), Want: interpret.Brief(want), Effect: e})
 		}
 	}
 	have := o.config

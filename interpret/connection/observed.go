@@ -46,13 +46,13 @@ const maxListed = 32
 
 func observed(st topology.ConnectionState) Observed {
 	o := Observed{
-		Present: st.Present, Durable: st.Durable, Device: st.Device, Link: string(st.Link), Reason: interpret.Brief(st.Reason), Other: st.Other,
+		Present: st.Present, Durable: st.Durable, Device: st.Device, Link: string(st.Link), Reason: interpret.Brief(st.Reason), Other: interpret.Brief(st.Other),
 		Country: st.Config.Country, config: st.Config, mark: st.Mark,
 		found: topology.ConnectionState{Addresses: st.Addresses, Routes: st.Routes},
 	}
 	o.config.Password = nil
 	if st.Present {
-		o.IPv4, o.IPv6, o.SSID = st.Config.IPv4.String(), st.Config.IPv6.String(), score.SSID(st.Config.SSID)
+		o.IPv4, o.IPv6, o.SSID = interpret.Brief(st.Config.IPv4.String()), interpret.Brief(st.Config.IPv6.String()), score.SSID(st.Config.SSID)
 	}
 	for _, a := range st.Addresses[:min(len(st.Addresses), maxListed)] {
 		o.Addresses = append(o.Addresses, a.String())

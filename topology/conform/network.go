@@ -131,6 +131,22 @@ var networkTests = []test[*NetworkBench]{
 			t.Error("it has no address")
 		}
 	}},
+	{"version 6", func(t *testing.T, b *NetworkBench) {
+		c := b.wired(t, "ct-six", b.Address)
+		c.IPv4 = topology.IPConfig{Method: "disabled"}
+		c.IPv6 = topology.IPConfig{
+			Method: "static", Addresses: []netip.Prefix{netip.MustParsePrefix("2001:db8::10/64")}, Gateway: netip.MustParseAddr("2001:db8::1"),
+			DNS: []netip.Addr{netip.MustParseAddr("2001:db8::53")}, Metric: 70,
+			Routes: []topology.Route{{To: netip.MustParsePrefix("2001:db8:1::/48"), Via: netip.MustParseAddr("fe80::2"), Metric: 71}},
+		}
+		for range 2 {
+			ok(t, b.Network.SetConnection(t.Context(), c, "kiosk/net"))
+			b.is(t, c, "kiosk/net")
+			if st := b.state(t, c); len(c.Missing(st.Addresses, st.Routes)) > 0 {
+				t.Errorf("there is no %v among %v and %v", c.Missing(st.Addresses, st.Routes), st.Addresses, st.Routes)
+			}
+		}
+	}},
 	{"names", func(t *testing.T, b *NetworkBench) { // cases 101
 		for _, name := range []string{"Wired connection 1", "aa:bb:cc:dd:ee:ff", "Caf\u00e9 \u2615", "../../etc/x", "a/b;c='d'"} {
 			c := b.wired(t, name, b.Address)
