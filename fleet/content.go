@@ -42,7 +42,14 @@ func ResolveContent(m score.Manifest, root *os.Root) (score.Manifest, []Content,
 			continue
 		}
 		text, c, err := load(root, f.ContentFrom)
+		class := score.ClassOfPath(f.ContentFrom)
 		switch {
+		case class == score.PathBackup:
+			r.At("spec", "scores", i, "spec", "contentFrom").Errorf("%s is a copy that an editor or a package manager left: name the file itself", f.ContentFrom)
+			continue
+		case class == score.PathSecret && !s.NoSecrets:
+			r.At("spec", "scores", i, "spec", "contentFrom").Errorf("%s holds keys or passwords, as its name says: keep them on the device and name them, as in {secret: NAME}; if it holds none, say so with noSecrets: true on the score", f.ContentFrom)
+			continue
 		case err != nil:
 			r.At("spec", "scores", i, "spec", "contentFrom").Errorf("cannot take the content of score %q from %q: %v", s.ID, f.ContentFrom, err)
 			continue

@@ -153,6 +153,14 @@ func TestSecretBesideTheManifest(t *testing.T) { // G61
 		!strings.Contains(problems[0].Text, fmt.Sprintf("a secret is written in secret (a name that says so, line %d)", MaxInline/13+2)) {
 		t.Errorf("got %v", problems)
 	}
+	for _, name := range []string{"tls.key", "prod.env", "motd~"} { // X52
+		if err := os.WriteFile(filepath.Join(dir, "m", name), []byte("x\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, problems := ResolveContent(taking(name), root); len(problems) != 1 || !strings.HasPrefix(problems[0].Text, name+" ") {
+			t.Errorf("%s: got %v", name, problems)
+		}
+	}
 	m := taking("secret")
 	m.Spec.Scores[0].NoSecrets = true
 	if _, contents, problems := ResolveContent(m, root); len(problems) > 0 || len(contents) != 1 {

@@ -31,7 +31,8 @@ type Ceiling struct {
 	Secrets []string `json:"secrets,omitzero"`
 	// Verbs are the operations that are done when a person asks for them.
 	Verbs []interpret.Verb `json:"verbs,omitzero"`
-	// Adopt are directories, or single files, that may be adopted.
+	// Adopt are directories, or single files, that may be adopted. If it is left out, all but those that by their name
+	// hold keys or passwords, or are no configuration.
 	Adopt []string `json:"adopt,omitzero"`
 }
 
@@ -102,8 +103,13 @@ func (c Ceiling) RefusesAdoption(s score.Score) (code interpret.Code, message st
 		return "", "", false
 	}
 	for _, r := range s.Spec.Claims() {
-		if p, ok := strings.CutPrefix(string(r), "file:"); ok && !within(c.Adopt, p) {
+		p, ok := strings.CutPrefix(string(r), "file:")
+		switch {
+		case !ok:
+		case !within(c.Adopt, p):
 			return CodePath, fmt.Sprintf("this device does not let %s be adopted: its ceiling lists no path for it", p), true
+		case c.Adopt == nil && !adoptable[score.ClassOfPath(p)]:
+			return CodePath, fmt.Sprintf("%s is %s, and not adopted unless the ceiling of this device lists it under adopt", p, classes[score.ClassOfPath(p)]), true
 		}
 	}
 	return "", "", false

@@ -122,6 +122,19 @@ func TestCeilingRefusesOperations(t *testing.T) { // G31
 	if code, _, _ := c.RefusesAdoption(score.Score{Spec: score.Container{Name: "web"}}); code != CodePath {
 		t.Errorf("the file of a container: got %q", code)
 	}
+	for path, says := range map[string]string{
+		"/etc/web/tls.key": "/etc/web/tls.key is where keys or passwords are, and not adopted unless the ceiling of this device lists it under adopt",
+		"/etc/hosts.bak":   "a copy that was left behind", "/etc/resolv.conf": "what a program writes", "/etc/passwd": "that of accounts", "/var/cache/x": "a cache",
+		"/etc/kiosk.conf": "", "/home/pi/notes": "",
+	} { // X52
+		s := score.Score{Spec: score.File{Path: path}}
+		if code, message, refused := (Ceiling{}).RefusesAdoption(s); refused != (says != "") || !strings.Contains(message, says) || refused && code != CodePath {
+			t.Errorf("%s: got %q, %q, %t", path, code, message, refused)
+		}
+		if _, _, refused := (Ceiling{Adopt: []string{"/"}}).RefusesAdoption(s); refused {
+			t.Errorf("%s is refused to an owner who lists it", path)
+		}
+	}
 	for _, s := range []score.Spec{nil, score.Hostname{Name: "x"}} {
 		if _, _, refused := c.RefusesAdoption(score.Score{Spec: s}); refused {
 			t.Errorf("%v has no path", s)
