@@ -11,8 +11,8 @@ func TestClassOfPath(t *testing.T) { // X52
 	for class, paths := range map[score.PathClass]string{
 		score.PathVersionable: "/etc/motd /etc/mosquitto/mosquitto.conf /etc/systemd/system/kiosk.service /etc/ssh/sshd_config /etc/ssh/ssh_host_ed25519_key.pub /home/pi/.ssh/authorized_keys " +
 			"/boot/firmware/config.txt /usr/local/bin/kiosk /opt/app/app.yaml /srv/web/index.html /home/pi/.config/app/settings files/motd.txt kiosk.conf /etc/hosts /etc/containers/systemd/web.container",
-		score.PathSecret: "/etc/ssh/ssh_host_ed25519_key /root/.ssh/id_ed25519 /home/pi/.ssh/other /etc/continuo/secrets.env /etc/continuo/device.nk /etc/ssl/private/web.pem /etc/web/tls.key /etc/shadow /etc/wireguard/wg0.conf " +
-			"/etc/NetworkManager/system-connections/home.nmconnection /etc/wpa_supplicant/wpa_supplicant.conf /srv/app/.env files/prod.env /home/pi/.netrc /etc/nginx/.htpasswd /home/pi/.aws/config /root/.config/containers/auth.json files/credentials.json /opt/api_token",
+		score.PathSecret: "/etc/ssh/ssh_host_ed25519_key /home/pi/.ssh/id_ed25519 /home/pi/.ssh/other /etc/continuo/secrets.env /etc/continuo/device.nk /etc/ssl/private/web.pem /etc/web/tls.key /etc/shadow /etc/wireguard/wg0.conf " +
+			"/etc/NetworkManager/system-connections/home.nmconnection /etc/wpa_supplicant/wpa_supplicant.conf /srv/app/.env files/prod.env /home/pi/.netrc /etc/nginx/.htpasswd /home/pi/.aws/config /home/pi/.config/containers/auth.json files/credentials.json /opt/api_token",
 		score.PathRuntime:     "/run/app.sock /var/log/syslog /var/lib/app/app.pid /etc/machine-id /etc/resolv.conf /tmp/x /opt/app/app.log /var/lib/continuo/ledger.0 /srv/app/db.lock",
 		score.PathBackup:      "/etc/motd~ /etc/hosts.bak /etc/passwd- /etc/ssh/sshd_config.dpkg-old /etc/.motd.swp /var/backups/dpkg.status files/app.conf.orig /etc/tls.key.bak",
 		score.PathCache:       "/var/cache/apt/pkgcache.bin /home/pi/.cache/x /opt/app/__pycache__/a.pyc app/node_modules/x/index.js",
@@ -25,7 +25,7 @@ func TestClassOfPath(t *testing.T) { // X52
 			}
 		}
 	}
-	if got := score.ClassOfPath("/etc/../root/.ssh/id_rsa"); got != score.PathSecret {
+	if got := score.ClassOfPath("/etc/../home/pi/.ssh/id_rsa"); got != score.PathSecret {
 		t.Errorf("around the corner it is %s", got)
 	}
 }
