@@ -95,7 +95,7 @@ var unreachable = []struct{ packages, banned, why string }{
 // processes names the files that may start a process, with the reason (H31). Tests and test/ may as well.
 var processes = map[string]string{
 	"topology/pi/tools_ask.go":      "starts a program with --version, to tell one that is there from one that works (G08, G51)",
-	"topology/pi/journal.go":        "runs journalctl about a unit that failed or ran to its end, once about each run: the journal has no other reader without libsystemd",
+	"topology/pi/journal.go":        "runs journalctl about a unit that failed or ran to its end, and not again about the same run: the journal has no other reader without libsystemd",
 	"topology/pi/quadlet_dryrun.go": "runs podman's Quadlet generator in -dryrun before a unit is trusted",
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 // journalctl reads the journal, which has no other reader that needs no libsystemd: it is
-// asked only about a unit that failed or ran to its end, once about each run, so that no
-// look at a device that is well starts a process.
+// asked only about a unit that failed or ran to its end, right after that and not again, so
+// that no look at a device that is well starts a process.
 const journalctl = "/usr/bin/journalctl"
 
 const (
@@ -49,7 +49,7 @@ func (j *journal) of(ctx context.Context, unit, invocation string) (string, erro
 	case was.invocation != "" && was.invocation != invocation && age < journalPause:
 		return "", nil
 	}
-	text, _, err := readJournal(ctx, ofRun(invocation)...)
+	text, _, err := lastWords(ctx, ofRun(invocation)...)
 	if err != nil {
 		return "", topology.Faultf(topology.FaultOf(err).Code, "cannot read what %s wrote: %v", unit, err)
 	}
@@ -62,6 +62,24 @@ func (j *journal) of(ctx context.Context, unit, invocation string) (string, erro
 // ofRun matches what the processes of a run wrote, and what the service manager wrote of it.
 func ofRun(invocation string) []string {
 	return []string{"_SYSTEMD_INVOCATION_ID=" + invocation, "+", "INVOCATION_ID=" + invocation, "+", "USER_INVOCATION_ID=" + invocation}
+}
+
+// lastWords reads until two reads are equal: what a program wrote comes to the journal by another way than what systemd
+// says of it, later, and no call of journald waits for it before systemd 258.
+func lastWords(ctx context.Context, matches ...string) (end string, more bool, err error) {
+	end, more, err = readJournal(ctx, matches...)
+	for range 3 {
+		select {
+		case <-time.After(300 * time.Millisecond):
+		case <-ctx.Done():
+		}
+		again, longer, aerr := readJournal(ctx, matches...)
+		if err != nil || aerr != nil || again == end && longer == more {
+			break
+		}
+		end, more = again, longer
+	}
+	return end, more, err
 }
 
 // readJournal is the end of what matches, and whether there was more before it: one process with fixed arguments.

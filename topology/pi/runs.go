@@ -195,7 +195,7 @@ func (s *services) output(ctx context.Context, unit, invocation string, began ti
 			match = []string{match[0], "_SYSTEMD_USER_UNIT=" + unit, "_UID=" + strconv.Itoa(s.uid)}
 		}
 	}
-	end, more, _ = readJournal(ctx, match...)
+	end, more, _ = lastWords(ctx, match...)
 	return end, more
 }
 
