@@ -101,6 +101,7 @@ func (s *site) install() {
 		"credentials": map[string]any{"type": "nkey", "file": "/etc/continuo/device.nk"},
 		"tls":         map[string]any{"ca": "/etc/continuo/ca.pem"},
 		"trust":       map[string]any{"documents": []string{operator}, "control": []string{control}},
+		"registries":  map[string]any{"plaintext": []string{box.HubName + ":5000"}}, // that of the hub
 	})
 	s.must(err)
 	s.PutFile("/etc/continuo/agent.yaml", config, 0o644)
