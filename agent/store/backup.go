@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ const (
 
 // Backup is a file of the device as it was before something replaced it.
 type Backup struct {
-	Name   string    `json:"name"` // BASE.TIME.SHA8; the store sets it
+	Name   string    `json:"name"` // BASE.TIME.SHA8; the store sets it. Of a file that not everybody may read, SHA8 is random: names are reported
 	Path   string    `json:"path"` // where it was
 	Mode   uint32    `json:"mode"`
 	UID    int       `json:"uid"`
@@ -32,6 +33,15 @@ type Backup struct {
 	Time   time.Time `json:"time"`   // the store sets it
 	SHA256 string    `json:"sha256"` // the store sets it
 	Size   int64     `json:"size"`   // the store sets it
+}
+
+// tagOf tells backups of one second apart. Secrets live in files that not everybody may read, and names are
+// reported: a part of their digest would be enough to try guesses on.
+func tagOf(b Backup) string {
+	if b.Mode&0o004 == 0 {
+		return fmt.Sprintf("%08x", rand.Uint32())
+	}
+	return b.SHA256[:8]
 }
 
 // SaveBackup keeps content under a name made of the base of its path, the time
@@ -65,8 +75,9 @@ func (s *Store) SaveBackup(b Backup, content []byte) (Backup, error) {
 			b.Time = k.Time
 		}
 	}
+	tag := s.tag(b)
 	for taken := true; taken; {
-		b.Name, taken = fmt.Sprintf("%s.%s.%s", base, b.Time.Format(backupTime), b.SHA256[:8]), false
+		b.Name, taken = fmt.Sprintf("%s.%s.%s", base, b.Time.Format(backupTime), tag), false
 		for _, k := range kept {
 			if k.Path == b.Path && k.SHA256 == b.SHA256 && k.Mode == b.Mode && k.UID == b.UID && k.GID == b.GID {
 				if have, err := s.fs.Read(backupFolder+"/"+k.Name, -1); err == nil && bytes.Equal(have, content) {

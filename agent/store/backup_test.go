@@ -59,3 +59,23 @@ func TestBackups(t *testing.T) { // G05, cases 27
 		}
 	})
 }
+
+// The name of a backup is reported, so that of a file with a secret in it tells nothing of its content.
+func TestNameOfASecretBackupTellsNothing(t *testing.T) {
+	s, _, err := Open(NewMem(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, tells := range map[uint32]bool{0o600: false, 0o640: false, 0o644: true} {
+		b, err := s.SaveBackup(Backup{Path: "/etc/x", Mode: mode}, []byte("hunter2"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.Name, b.SHA256[:8]); got != tells {
+			t.Errorf("mode %04o: the name is %s, the digest %s", mode, b.Name, b.SHA256)
+		}
+		if again, err := s.SaveBackup(Backup{Path: "/etc/x", Mode: mode}, []byte("hunter2")); err != nil || again.Name != b.Name {
+			t.Errorf("mode %04o: the same twice is %s and %s, %v", mode, b.Name, again.Name, err)
+		}
+	}
+}

@@ -137,7 +137,8 @@ func (r Recovered) Lost() bool {
 type Options struct {
 	Now func() time.Time // for names of backups; time.Now when nil
 
-	minCompact   int64 // for tests
+	minCompact   int64 // for tests, as what follows
+	tag          func(Backup) string
 	keepReceipts int
 }
 
@@ -151,6 +152,7 @@ type Store struct {
 	mu    sync.Mutex
 	fs    FS
 	now   func() time.Time
+	tag   func(Backup) string // of the name of a backup
 	newer bool
 	ended bool // closed
 
@@ -185,7 +187,10 @@ func Open(fs FS, opts Options) (*Store, Recovered, error) {
 	if err := fs.Lock(); err != nil {
 		return nil, Recovered{}, err
 	}
-	s := &Store{fs: fs, now: opts.Now, intents: map[string]intact{}, goods: map[string]goodCopy{}, minCompact: opts.minCompact, keepReceipts: opts.keepReceipts}
+	s := &Store{fs: fs, now: opts.Now, tag: opts.tag, intents: map[string]intact{}, goods: map[string]goodCopy{}, minCompact: opts.minCompact, keepReceipts: opts.keepReceipts}
+	if s.tag == nil {
+		s.tag = tagOf
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -18,7 +18,9 @@ func onBoth(t *testing.T, test func(t *testing.T, fs FS)) {
 
 var clock = time.Date(2026, 11, 29, 18, 30, 0, 0, time.UTC)
 
-func options() Options { return Options{Now: func() time.Time { return clock }} }
+func options() Options {
+	return Options{Now: func() time.Time { return clock }, tag: func(b Backup) string { return b.SHA256[:8] }}
+}
 
 func mustOpen(t *testing.T, fs FS) (*Store, Recovered) {
 	t.Helper()
