@@ -128,12 +128,26 @@ func (s *services) ask(ctx context.Context, unit string) (unitState, error) {
 	return u, nil
 }
 
+// everything is what a call for all properties gave. There are hundreds, and Store would copy each of them.
+func everything(call *dbus.Call) (properties, error) {
+	if call.Err != nil {
+		return nil, call.Err
+	}
+	var p properties
+	if len(call.Body) == 1 {
+		if all, ok := call.Body[0].(map[string]dbus.Variant); ok {
+			return all, nil
+		}
+	}
+	return p, call.Store(&p) // says what is wrong with it
+}
+
 // query asks for all properties of a unit at once. A unit that is not loaded is loaded
 // by the question, and dropped again if it is idle.
 func query(ctx context.Context, l *link, unit string) (unitState, error) {
-	var p properties
-	err := l.calls.Object("org.freedesktop.systemd1", unitPath(unit)).
-		CallWithContext(ctx, "org.freedesktop.DBus.Properties.GetAll", 0, "").Store(&p)
+	call := l.calls.Object("org.freedesktop.systemd1", unitPath(unit)).
+		CallWithContext(ctx, "org.freedesktop.DBus.Properties.GetAll", 0, "")
+	p, err := everything(call)
 	if err != nil {
 		return unitState{}, err
 	}
