@@ -18,9 +18,10 @@ const journalctl = "/usr/bin/journalctl"
 
 const (
 	journalTimeout = 10 * time.Second
-	journalPause   = 30 * time.Second // between two questions about one unit that fails again and again
-	journalSettle  = 5 * time.Second  // after which what was not written yet will not come
-	journalRead    = 64 << 10         // bytes, of at most LogLines lines
+	journalPause   = 30 * time.Second       // between two questions about one unit that fails again and again
+	journalSettle  = 5 * time.Second        // after which what was not written yet will not come
+	journalLag     = 700 * time.Millisecond // that the words of a program may come after those of systemd
+	journalRead    = 64 << 10               // bytes, of at most LogLines lines
 )
 
 // A journal remembers what it was asked last about each unit.
@@ -65,12 +66,12 @@ func ofRun(invocation string) []string {
 }
 
 // lastWords reads until two reads are equal: what a program wrote comes to the journal by another way than what systemd
-// says of it, later, and no call of journald waits for it before systemd 258.
+// says of it, later. To have journald synchronize would only delay that.
 func lastWords(ctx context.Context, matches ...string) (end string, more bool, err error) {
 	end, more, err = readJournal(ctx, matches...)
-	for range 3 {
+	for range 4 {
 		select {
-		case <-time.After(300 * time.Millisecond):
+		case <-time.After(journalLag):
 		case <-ctx.Done():
 		}
 		again, longer, aerr := readJournal(ctx, matches...)
@@ -86,7 +87,6 @@ func lastWords(ctx context.Context, matches ...string) (end string, more bool, e
 func readJournal(ctx context.Context, matches ...string) (end string, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()
-	syncJournal(ctx)
 	cmd := exec.CommandContext(ctx, journalctl, append([]string{"--quiet", "--no-pager", "--boot", "--output=cat", "--lines=" + strconv.Itoa(topology.LogLines+1)}, matches...)...)
 	cmd.Env = []string{"LC_ALL=C.UTF-8", "PATH=/usr/bin:/bin"}
 	cmd.WaitDelay = time.Second
@@ -109,24 +109,6 @@ func readJournal(ctx context.Context, matches ...string) (end string, more bool,
 		return "", false, werr
 	}
 	return topology.Excerpt(string(text)), topology.Exceeds(string(text)), nil
-}
-
-// syncJournal has journald write what it was sent so far. Without that the last words, which
-// are those that matter, may be missing.
-func syncJournal(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, journalTimeout/2)
-	defer cancel()
-	c, err := dialer.DialContext(ctx, "unix", "/run/systemd/journal/io.systemd.journal")
-	if err != nil {
-		return
-	}
-	defer c.Close()
-	if end, ok := ctx.Deadline(); ok {
-		_ = c.SetDeadline(end)
-	}
-	if _, err := c.Write([]byte("{\"method\":\"io.systemd.Journal.Synchronize\"}\x00")); err == nil {
-		_, _ = c.Read(make([]byte, 512))
-	}
 }
 
 // Log returns the last lines of one run of a unit.
