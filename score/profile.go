@@ -18,6 +18,7 @@ const (
 	CapTimeSync   Capability = "timeSync"
 	CapNetwork    Capability = "network"
 	CapTools      Capability = "tools"
+	CapJobs       Capability = "jobs"
 )
 
 // The interfaces below are capabilities as types: a profile that has a capability
@@ -41,6 +42,8 @@ type (
 	Networking interface{ HasNetwork() }
 	// Tools is implemented by profiles whose programs can be looked at.
 	Tools interface{ HasTools() }
+	// Jobs is implemented by profiles that run things to their end.
+	Jobs interface{ HasJobs() }
 )
 
 // RaspberryPi is the profile of a Raspberry Pi OS trixie device: all capabilities.
@@ -54,6 +57,7 @@ func (RaspberryPi) HasFirewall()   {}
 func (RaspberryPi) HasTimeSync()   {}
 func (RaspberryPi) HasNetwork()    {}
 func (RaspberryPi) HasTools()      {}
+func (RaspberryPi) HasJobs()       {}
 
 // PiZero is the profile of a device without a container runtime, such as a Pi Zero,
 // or a Raspberry Pi OS bookworm device, whose podman is too old for Quadlet.
@@ -66,6 +70,7 @@ func (PiZero) HasFirewall() {}
 func (PiZero) HasTimeSync() {}
 func (PiZero) HasNetwork()  {}
 func (PiZero) HasTools()    {}
+func (PiZero) HasJobs()     {}
 
 var profiles = map[string]any{
 	"raspberry-pi": RaspberryPi{},
@@ -105,6 +110,9 @@ func ProfileCapabilities(name string) (caps []Capability, ok bool) {
 	}
 	if _, has := p.(Tools); has {
 		caps = append(caps, CapTools)
+	}
+	if _, has := p.(Jobs); has {
+		caps = append(caps, CapJobs)
 	}
 	return caps, true
 }

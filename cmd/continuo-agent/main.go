@@ -30,6 +30,6 @@ Exit status: 0 nothing differs, 1 something differs, failed or has not converged
 		RunE: cli.Group,
 	}
 	root.AddCommand(newRun(), newPlan(), newApply(), newStatus(), newInventory(), newSecrets(), newBackups(), newRestore(), newReceipts(),
-		newRollbackCheck(), newRevert(), newInfo(), newKinds(), newUnit(), cli.VersionCommand())
+		newRollbackCheck(), newRevert(), newJobEnded(), newInfo(), newKinds(), newUnit(), cli.VersionCommand())
 	return root
 }

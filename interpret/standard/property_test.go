@@ -97,6 +97,15 @@ var wishes = map[score.Kind]func(*rand.Rand) score.Spec{
 		}
 		return n
 	},
+	score.KindJob: func(r *rand.Rand) score.Spec {
+		j := score.Job{Name: fmt.Sprintf("job%d", r.IntN(3)), Retries: r.IntN(3)}
+		if r.IntN(2) == 0 {
+			j.Unit = &score.JobUnit{Exec: []string{"/usr/bin/x", pick(r, "", "a b", "$x %n")}, Env: map[string]string{"A": pick(r, "", "1")}}
+		} else {
+			j.Container = &score.JobContainer{Image: pick(r, "a.b/c:1", "a.b/c:2"), Volumes: []score.Volume{{Source: "/srv/x", Target: pick(r, "/a", "/b")}}}
+		}
+		return j
+	},
 	score.KindHostname: func(r *rand.Rand) score.Spec { return score.Hostname{Name: fmt.Sprintf("pi-%d", r.IntN(50))} },
 }
 

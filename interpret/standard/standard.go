@@ -12,6 +12,7 @@ import (
 	"github.com/continuo-fleet/continuo/interpret/firewall"
 	"github.com/continuo-fleet/continuo/interpret/hostname"
 	"github.com/continuo-fleet/continuo/interpret/hosts"
+	"github.com/continuo-fleet/continuo/interpret/job"
 	"github.com/continuo-fleet/continuo/interpret/service"
 	"github.com/continuo-fleet/continuo/interpret/symlink"
 	"github.com/continuo-fleet/continuo/interpret/timesync"
@@ -34,6 +35,7 @@ type Needs interface {
 	timesync.Needs
 	connection.Needs
 	tool.Needs
+	job.Needs
 }
 
 // Bind ties every built-in kind to t. A topology that lacks something takes
@@ -45,5 +47,6 @@ func Bind[T Needs](t T) *interpret.Table {
 		container.Kind, volume.Kind, containernetwork.Kind,
 		hostname.Kind, firewall.Kind, timesync.Kind, connection.Ethernet[T], connection.Wifi[T],
 		tool.Kind,
+		job.Kind,
 	)
 }

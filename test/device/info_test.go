@@ -42,7 +42,8 @@ func (s *site) informed(what string, ok func(interpret.DeviceInfo) error) interp
 func TestPodmanGoesAway(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, box.Options{})
-	s.sh(`sed -i 's/^{/{"relist":"5s",/' /etc/continuo/agent.yaml`)
+	s.sh(`sed -i 's/^{/{"relist":"10s",/' /etc/continuo/agent.yaml`)
+	s.run("pibox-image")
 	s.control(fleet.ServeOptions{Interval: 5 * time.Second, Reconnect: 5 * time.Second})
 	s.run("systemctl", "start", agentUnit)
 	g := s.publish(container("web", "web", "sleep", "1d"), file("conf", "/etc/kiosk.conf", "right\n"))

@@ -82,14 +82,17 @@ const (
 	OpCommitNetwork     Op = "CommitNetwork"
 	OpRollbackNetwork   Op = "RollbackNetwork"
 
-	OpGet       Op = "Get"
-	OpModified  Op = "Modified"
-	OpFacts     Op = "Facts"
-	OpSecret    Op = "Secret"
-	OpHasBlob   Op = "HasBlob"
-	OpFetchBlob Op = "FetchBlob"
-	OpOpenBlob  Op = "OpenBlob"
-	OpTool      Op = "Tool"
+	OpGet        Op = "Get"
+	OpModified   Op = "Modified"
+	OpFacts      Op = "Facts"
+	OpSecret     Op = "Secret"
+	OpHasBlob    Op = "HasBlob"
+	OpFetchBlob  Op = "FetchBlob"
+	OpOpenBlob   Op = "OpenBlob"
+	OpTool       Op = "Tool"
+	OpJob        Op = "Job"
+	OpPrepareJob Op = "PrepareJob"
+	OpRunJob     Op = "RunJob"
 )
 
 // A Call is one call of a capability.
@@ -113,6 +116,7 @@ const (
 	Time       Capability = "time"
 	Facts      Capability = "facts"
 	Tools      Capability = "tools"
+	Jobs       Capability = "jobs"
 	Secrets    Capability = "secrets"
 	Blobs      Capability = "blobs"
 	Network    Capability = "network"
@@ -123,7 +127,7 @@ var reads = map[Op]bool{
 	OpDigest: true, OpEntries: true,
 	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpAllContainers: true, OpHostname: true,
 	OpFirewall: true, OpTime: true, OpConnection: true,
-	OpConnect: true, OpGet: true, OpModified: true, OpFacts: true, OpTool: true,
+	OpConnect: true, OpGet: true, OpModified: true, OpFacts: true, OpTool: true, OpJob: true,
 	OpLog: true, OpControllers: true, OpLingers: true,
 	OpSecret: true, OpHasBlob: true, OpOpenBlob: true,
 }
@@ -148,6 +152,8 @@ func (o Op) capability() Capability {
 		return Facts
 	case OpTool:
 		return Tools
+	case OpJob, OpPrepareJob, OpRunJob:
+		return Jobs
 	case OpSecret:
 		return Secrets
 	case OpHasBlob, OpFetchBlob, OpOpenBlob:

@@ -46,6 +46,9 @@ type Device struct {
 	host      topology.HostState
 	facts     topology.Facts
 	tools     map[string][]topology.ToolCopy
+	jobs      map[string]topology.JobState
+	jobEnds   map[string]JobEnd
+	jobRuns   map[string]int
 	endpoints map[string]Endpoint // by address
 	secrets   map[string]secret
 	secretKey string
@@ -73,6 +76,7 @@ func New() *Device {
 		containers: map[string]*container{}, images: map[string]Image{}, newest: map[string]Image{}, fetched: map[string]bool{}, volumes: map[string]topology.VolumeState{}, bridges: map[string]topology.ContainerNetworkState{}, registry: map[string]*Image{},
 		host:  topology.HostState{Static: "raspberrypi", Transient: "raspberrypi"},
 		facts: plainFacts(), tools: plainTools(),
+		jobs: map[string]topology.JobState{}, jobEnds: map[string]JobEnd{}, jobRuns: map[string]int{},
 		clock:    freshClock(),
 		open:     map[topology.Resource]*checkpoint{},
 		net:      newConnections(),
@@ -102,6 +106,9 @@ func (d *Device) Firewall() topology.Firewall { return firewall{d} }
 
 // Host is the name of the device.
 func (d *Device) Host() topology.Host { return host{d} }
+
+// Jobs of the device.
+func (d *Device) Jobs() topology.Jobs { return jobs{d} }
 
 // Tools of the device.
 func (d *Device) Tools() topology.ToolReader { return tools{d} }
@@ -156,6 +163,9 @@ func (s Small) Firewall() topology.Firewall { return s.d.Firewall() }
 
 // Host is the name of the device.
 func (s Small) Host() topology.Host { return s.d.Host() }
+
+// Jobs of the device.
+func (s Small) Jobs() topology.Jobs { return s.d.Jobs() }
 
 // Tools of the device.
 func (s Small) Tools() topology.ToolReader { return s.d.Tools() }

@@ -186,6 +186,8 @@ func (w watch) add(r topology.Resource) {
 	case "container":
 		unit(unitOf(name))
 		file(definitionFile(name))
+	case "job":
+		unit(name + ".service")
 	case "hostname":
 		w.keys[hostPath] = append(w.keys[hostPath], r)
 	case "timeSync":

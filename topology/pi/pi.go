@@ -43,6 +43,10 @@ type Options struct {
 	// Version of the program that asks, which is a tool like any other.
 	Version string
 
+	// JobEnded is the program, with arguments, that calls the function JobEnded with its last
+	// argument. Default: this program, with the argument "job-ended".
+	JobEnded []string
+
 	// Settle is how long Start, Restart and Run watch what they started. Default: 1 s.
 	Settle time.Duration
 
@@ -71,6 +75,7 @@ type Device struct {
 	facts      *facts
 	network    *network
 	tools      *tools
+	jobs       *jobs
 }
 
 var _ interface {
@@ -87,6 +92,7 @@ var _ interface {
 	topology.HasFacts
 	topology.HasNetwork
 	topology.HasTools
+	topology.HasJobs
 } = (*Device)(nil)
 
 // Open returns the device. It fails only if the file tree itself cannot be opened. The
@@ -98,12 +104,15 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 	if o.MaxAge <= 0 {
 		o.MaxAge = 5 * time.Minute
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find this program: %w", err)
+	}
 	if len(o.Revert) == 0 {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("cannot find this program: %w", err)
-		}
 		o.Revert = []string{self, "revert"}
+	}
+	if len(o.JobEnded) == 0 {
+		o.JobEnded = []string{self, "job-ended"}
 	}
 	t, err := openTree(o.Root)
 	if err != nil {
@@ -125,6 +134,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 		containers: c,
 		volumes:    &volumes{containers: c},
 		bridges:    &containerNetworks{containers: c},
+		jobs:       &jobs{s, c, filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "jobs"), o.JobEnded},
 		host:       &host{b, f},
 		clock:      &clock{b, f, s},
 		firewall:   &firewall{below: o.Root != "", services: s, dir: filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "checkpoints"), revert: o.Revert},
@@ -172,6 +182,9 @@ func (d *Device) Recover(ctx context.Context) ([]topology.Resource, error) {
 
 // Host is the host name.
 func (d *Device) Host() topology.Host { return d.host }
+
+// Jobs are transient units.
+func (d *Device) Jobs() topology.Jobs { return d.jobs }
 
 // Tools are the programs of the machine.
 func (d *Device) Tools() topology.ToolReader { return d.tools }

@@ -1,0 +1,354 @@
+package pi
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	sdbus "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
+
+	"github.com/continuo-fleet/continuo/topology"
+)
+
+// jobs run things to their end: as transient units of systemd, so that a job lives on without
+// the agent, and the usual tools show it and its words. What is known of a job is a record in
+// the state directory, written before it begins and, by systemd, when it has ended.
+type jobs struct {
+	services   *services
+	containers *containers
+	dir        string   // of the records
+	ended      []string // the program that writes how a job ended, see Options.JobEnded
+}
+
+const (
+	jobSuffix = ".json"
+	// jobPatience is how long RunJob waits for the end of a job.
+	jobPatience = 10 * time.Second
+	// jobStop is how long a job that is killed may take to end by itself.
+	jobStop = 10 * time.Second
+	// jobTitle begins the description of the unit of a job.
+	jobTitle = "Continuo job "
+	// maxJobs is how many records are kept: of more, those go that ended first.
+	maxJobs = 256
+)
+
+func (j *jobs) record(name string) string { return filepath.Join(j.dir, name+jobSuffix) }
+
+func checkJob(name string) error {
+	if err := checkUnit(name + ".service"); err != nil || strings.HasPrefix(name, ".") {
+		return topology.Faultf(topology.CodeInvalid, "%q is not the name of a job", name)
+	}
+	return nil
+}
+
+// Job tells what is known of a job. Only one whose end nobody wrote down is asked for.
+func (j *jobs) Job(ctx context.Context, name string) (topology.JobState, error) {
+	if err := checkJob(name); err != nil {
+		return topology.JobState{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return topology.JobState{}, topology.FaultOf(err)
+	}
+	if j.services.bus.below {
+		_, err := j.services.bus.link(ctx)
+		return topology.JobState{}, err
+	}
+	r, err := readJob(j.record(name))
+	switch {
+	case err != nil:
+		return topology.JobState{}, err
+	case r.Digest == "":
+		return topology.JobState{Phase: topology.JobNever}, nil
+	case !r.Ended.IsZero():
+		return r.state(), nil
+	}
+	u, err := j.services.ask(ctx, name+".service")
+	if err != nil {
+		return topology.JobState{}, err
+	}
+	if runs(u) {
+		return r.state(), nil
+	}
+	if r, err = readJob(j.record(name)); err != nil { // it may have ended just now
+		return topology.JobState{}, err
+	}
+	st := r.state()
+	if st.Phase == topology.JobRunning {
+		st.Phase, st.Interrupted = topology.JobInterrupted, st.Interrupted+1
+	}
+	return st, nil
+}
+
+// runs tells whether a unit runs, is about to, or is about to have ended: systemd runs what writes
+// that down.
+func runs(u unitState) bool {
+	return u.job != 0 || u.Active == "active" || u.Active == "activating" || u.Active == "deactivating" || u.Active == "reloading"
+}
+
+// PrepareJob brings the image of a job.
+func (j *jobs) PrepareJob(ctx context.Context, c topology.JobConfig) error {
+	if len(c.Exec) > 0 {
+		return nil
+	}
+	_, err := j.containers.EnsureImage(ctx, topology.ImageRequest{Image: c.Container.Image})
+	return err
+}
+
+// RunJob runs a job.
+func (j *jobs) RunJob(ctx context.Context, c topology.JobConfig) error {
+	if err := j.check(ctx, c); err != nil {
+		return err
+	}
+	was, err := j.Job(ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	unit := c.Name + ".service"
+	if was.Phase != topology.JobRunning || was.Digest != c.Digest {
+		if was.Phase == topology.JobRunning {
+			if err := j.services.job(ctx, "stop", unit, stop, ""); err != nil {
+				return err
+			}
+		}
+		if err := j.begin(ctx, c, was); err != nil {
+			return err
+		}
+	}
+	return j.await(ctx, c)
+}
+
+// check refuses what cannot be run, before anything is touched.
+func (j *jobs) check(ctx context.Context, c topology.JobConfig) error {
+	if err := checkJob(c.Name); err != nil {
+		return err
+	}
+	if c.Mark == "" || c.Digest == "" || len(c.Exec) == 0 && c.Container.Image == "" || len(c.Exec) > 0 && !filepath.IsAbs(c.Exec[0]) || c.Timeout <= 0 {
+		return topology.Faultf(topology.CodeInvalid, "the job %s needs a mark, a digest, a timeout, and an image or the absolute path of a program", c.Name)
+	}
+	u, err := j.services.ask(ctx, c.Name+".service")
+	if err != nil {
+		return err
+	}
+	switch {
+	case u.Load == topology.Masked:
+		return masked("run", c.Name+".service")
+	case u.Load == topology.NotFound:
+	default:
+		title, err := j.title(ctx, c.Name+".service")
+		if err != nil {
+			return err
+		}
+		if !strings.HasPrefix(title, jobTitle) {
+			return topology.Faultf(topology.CodeForeign, "there is a unit %s.service that somebody else made; choose another name for the job", c.Name)
+		}
+	}
+	if len(c.Exec) > 0 {
+		return nil
+	}
+	if err := j.containers.available(ctx); err != nil {
+		return err
+	}
+	found, err := j.containers.podman.inspect(ctx, c.Name)
+	if err == nil && found != nil && found.Config.Labels[ownerLabel] == "" {
+		return topology.Faultf(topology.CodeForeign, "the name %s is taken by container %.12s, which was made by somebody else; choose another name for the job", c.Name, found.ID)
+	}
+	if err != nil {
+		return err
+	}
+	if digest, err := j.containers.podman.digest(ctx, c.Container.Image, c.Container.Image); err != nil {
+		return err
+	} else if digest == "" {
+		return topology.Faultf(topology.CodeImage, "the image %s is not here; it is fetched before the job is run", c.Container.Image)
+	}
+	return nil
+}
+
+func (j *jobs) title(ctx context.Context, unit string) (title string, err error) {
+	err = j.services.bus.do(ctx, func(ctx context.Context, l *link) error {
+		p, err := l.systemd.GetUnitPropertyContext(ctx, unit, "Description")
+		if err == nil {
+			title, _ = p.Value.Value().(string)
+		}
+		return err
+	})
+	if err != nil {
+		return "", busFault("look at", unit, err)
+	}
+	return title, nil
+}
+
+// begin writes down that a job begins, and starts it.
+func (j *jobs) begin(ctx context.Context, c topology.JobConfig, was topology.JobState) error {
+	r := jobRecord{Digest: c.Digest, Mark: c.Mark, Tries: 1, Began: time.Now().UTC()}
+	if was.Digest == c.Digest {
+		r.Tries, r.Interrupted = was.Tries, was.Interrupted
+		if was.Phase == topology.JobEnded {
+			r.Tries++
+		}
+	}
+	if len(c.Exec) == 0 {
+		given := c.Container
+		given.Name, given.Mark = c.Name, c.Mark
+		if err := j.containers.giveSecrets(ctx, given); err != nil {
+			return err
+		}
+		if err := j.containers.dropSecrets(ctx, c.Name, given); err != nil {
+			return err
+		}
+	}
+	j.prune(c.Name)
+	if err := writeJob(j.record(c.Name), r); err != nil {
+		return err
+	}
+	unit := c.Name + ".service"
+	if err := j.services.reset(ctx, unit); err != nil {
+		return err
+	}
+	err := j.services.bus.do(ctx, func(ctx context.Context, l *link) error {
+		_, err := l.systemd.StartTransientUnitContext(ctx, unit, "fail", j.unit(c), nil)
+		return err
+	})
+	if err != nil && errorName(err) != "org.freedesktop.systemd1.UnitExists" { // asked twice, over a bus that restarted
+		return busFault("run", "the job "+c.Name, err)
+	}
+	return nil
+}
+
+// A command is one of a unit, as D-Bus takes it, with what is special about it.
+type command struct {
+	Path  string
+	Argv  []string
+	Flags []string
+}
+
+func commandOf(argv []string, flags ...string) command {
+	return command{argv[0], argv, append([]string{}, flags...)} // nothing is not null there
+}
+
+// unit is the transient unit of a job. Arguments reach the program as they are: nothing of them is a variable.
+func (j *jobs) unit(c topology.JobConfig) (out []sdbus.Property) {
+	property := func(name string, v any) { out = append(out, sdbus.Property{Name: name, Value: dbus.MakeVariant(v)}) }
+	property("Description", jobTitle+c.Name+" of "+string(c.Mark))
+	property("Type", "oneshot")
+	property("TimeoutStartUSec", uint64(c.Timeout/time.Microsecond))
+	property("TimeoutStopUSec", uint64(jobStop/time.Microsecond))
+	property("KillMode", "mixed")
+	property("SyslogIdentifier", c.Name)
+	codes := []int32{}
+	for _, code := range c.Success {
+		if code > 0 && code < 256 {
+			codes = append(codes, int32(code))
+		}
+	}
+	if len(codes) > 0 {
+		property("SuccessExitStatus", struct{ Codes, Signals []int32 }{codes, []int32{}})
+	}
+	after := []command{commandOf(append(slices.Clone(j.ended), j.record(c.Name)), "privileged", "no-env-expand")}
+	if len(c.Exec) > 0 {
+		property("ExecStartEx", []command{commandOf(c.Exec, "no-env-expand")})
+		if len(c.Env) > 0 {
+			property("Environment", c.Env)
+		}
+		if c.User != "" {
+			property("User", c.User)
+		}
+		if c.WorkingDir != "" {
+			property("WorkingDirectory", c.WorkingDir)
+		}
+	} else {
+		property("ExecStartEx", []command{commandOf(podmanRun(c), "no-env-expand")})
+		property("Delegate", true)
+		after = append([]command{commandOf([]string{podmanProgram, "rm", "--volumes", "--force", "--ignore", "--time=0", c.Name}, "ignore-failure", "no-env-expand")}, after...)
+	}
+	property("ExecStopPostEx", after)
+	return out
+}
+
+// podmanRun runs a container to its end: in the group of the unit, replacing what a crash left
+// of it, and with its output in the journal of the unit.
+func podmanRun(c topology.JobConfig) []string {
+	k := c.Container
+	out := strings.Fields(initRun)
+	option := func(name, value string) { out = append(out, "--"+name+"="+value) }
+	option("name", c.Name)
+	option("label", ownerLabel+"="+string(c.Mark))
+	if k.Network != "" {
+		option("network", k.Network)
+	}
+	if k.User != "" {
+		option("user", k.User)
+	}
+	if k.WorkingDir != "" {
+		option("workdir", k.WorkingDir)
+	}
+	if len(k.Entrypoint) > 0 {
+		if s, ok := asOne(k.Entrypoint); ok {
+			option("entrypoint", s)
+		}
+	}
+	for _, e := range k.Env {
+		option("env", e)
+	}
+	for _, s := range k.Secrets {
+		option("secret", secretOption(c.Name, s))
+	}
+	for _, v := range k.Volumes {
+		option("volume", v)
+	}
+	return append(append(out, k.Image), k.Command...)
+}
+
+// await waits for the end of a job, not for long.
+func (j *jobs) await(ctx context.Context, c topology.JobConfig) error {
+	changed, stop := j.services.changes(ctx, c.Name+".service")
+	defer stop()
+	over := time.NewTimer(jobPatience)
+	defer over.Stop()
+	ticker := time.NewTicker(lookAgain)
+	defer ticker.Stop()
+	for {
+		st, err := j.Job(ctx, c.Name)
+		switch {
+		case err != nil:
+			return err
+		case st.Phase == topology.JobInterrupted:
+			return topology.Faultf(topology.CodeJobFailed, "the job %s was stopped before its end, or could not be started; journalctl -u %[1]s has the words of the service manager", c.Name)
+		case st.Phase != topology.JobRunning:
+			return st.Fault(c)
+		}
+		select {
+		case _, ok := <-changed:
+			if !ok {
+				changed = nil
+			}
+		case <-ticker.C:
+		case <-over.C:
+			return nil
+		case <-ctx.Done():
+			return topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot wait for the job %s: %v; it goes on", c.Name, ctx.Err())
+		}
+	}
+}
+
+// prune drops the oldest records, so that they do not pile up over the years.
+func (j *jobs) prune(but string) {
+	entries, _ := os.ReadDir(j.dir)
+	if len(entries) < maxJobs {
+		return
+	}
+	oldest, when := "", time.Now()
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), jobSuffix)
+		r, err := readJob(filepath.Join(j.dir, e.Name()))
+		if ok && name != but && err == nil && !r.Ended.IsZero() && r.Ended.Before(when) {
+			oldest, when = e.Name(), r.Ended
+		}
+	}
+	if oldest != "" {
+		_ = os.Remove(filepath.Join(j.dir, oldest))
+	}
+}
