@@ -7,7 +7,7 @@ func jobOutput(ctx context.Context, invocation string) string {
 	if len(invocation) != 32 || !isHex(invocation) {
 		return ""
 	}
-	text, err := readJournal(ctx, "_SYSTEMD_INVOCATION_ID="+invocation)
+	text, _, err := readJournal(ctx, "_SYSTEMD_INVOCATION_ID="+invocation)
 	if err != nil {
 		return ""
 	}
