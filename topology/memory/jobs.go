@@ -7,7 +7,8 @@ import (
 	"github.com/continuo-fleet/continuo/topology"
 )
 
-// A JobEnd is how the runs of a job end. The zero value ends well, at once.
+// A JobEnd is how the runs of a job end. The zero value ends well, at once, and so does a job that nobody
+// told of, unless its program is known.
 type JobEnd struct {
 	Runs     bool // it runs on, until EndJob
 	Result   topology.JobResult
@@ -53,7 +54,7 @@ func (j jobs) RunJob(ctx context.Context, c topology.JobConfig) error {
 	case len(c.Exec) == 0 && !j.d.hasImage(c.Container.Image):
 		return topology.Faultf(topology.CodeImage, "the image %s is not here", c.Container.Image)
 	}
-	if u := j.d.units[c.Name+".service"]; u != nil {
+	if j.d.files[vendorDir+c.Name+".service"] != nil || j.d.files["/etc/systemd/system/"+c.Name+".service"] != nil {
 		return topology.Faultf(topology.CodeForeign, "the unit %s.service is somebody else's", c.Name)
 	}
 	was := j.d.jobs[c.Name]
@@ -69,12 +70,22 @@ func (j jobs) RunJob(ctx context.Context, c topology.JobConfig) error {
 	}
 	j.d.jobs[c.Name] = now
 	j.d.jobRuns[c.Name]++
-	end := j.d.jobEnds[c.Name]
+	end, told := j.d.jobEnds[c.Name]
+	if p, known := j.d.programs[first(c.Exec)]; known && !told {
+		end = JobEnd{Runs: !p.Exits, ExitCode: p.Status}
+	}
 	if !end.Runs {
 		j.d.endJob(c.Name, end)
 	}
 	j.d.changed(jobResource(c.Name))
 	return j.d.jobs[c.Name].Fault(c)
+}
+
+func first(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return words[0]
 }
 
 func (d *Device) endJob(name string, end JobEnd) {

@@ -40,6 +40,21 @@ func TestConforms(t *testing.T) { // H74
 			return conform.HostBench{Host: memory.New().Host(), Unused: "unused"}
 		})
 	})
+	t.Run("Jobs", func(t *testing.T) {
+		conform.Jobs(t, func(*testing.T) conform.JobBench {
+			d := memory.New()
+			d.Program("/bin/three", memory.Program{Exits: true, Status: 3})
+			d.Program("/bin/long", memory.Program{})
+			return conform.JobBench{
+				Jobs: d.Jobs(), Name: "job", Well: []string{"/bin/true"}, Fails: []string{"/bin/three"}, Long: []string{"/bin/long"},
+				Foreign: func(name string) (func() error, error) {
+					d.Install(name+".service", "[Service]\nExecStart=/bin/true\n")
+					return func() error { return nil }, nil
+				},
+				Stop: func(name string) error { d.InterruptJob(name); return nil },
+			}
+		})
+	})
 	t.Run("Tools", func(t *testing.T) {
 		conform.Tools(t, func(*testing.T) conform.ToolBench {
 			d := memory.New()

@@ -14,10 +14,17 @@ import (
 	"github.com/continuo-fleet/continuo/topology/conform"
 )
 
-// TestMain makes this program what the timer of a checkpoint runs, as continuo-agent is on a device.
+// TestMain makes this program what the timer of a checkpoint runs, and the end of a job, as continuo-agent is on a device.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "revert" {
 		if _, err := Revert(context.Background(), os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) == 3 && os.Args[1] == "job-ended" {
+		if err := JobEnded(context.Background(), os.Args[2], os.Getenv); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -75,7 +75,7 @@ type Device struct {
 	facts      *facts
 	network    *network
 	tools      *tools
-	jobs       *jobs
+	jobs       *jobRunner
 }
 
 var _ interface {
@@ -134,7 +134,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 		containers: c,
 		volumes:    &volumes{containers: c},
 		bridges:    &containerNetworks{containers: c},
-		jobs:       &jobs{s, c, filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "jobs"), o.JobEnded},
+		jobs:       &jobRunner{s, c, filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "jobs"), o.JobEnded},
 		host:       &host{b, f},
 		clock:      &clock{b, f, s},
 		firewall:   &firewall{below: o.Root != "", services: s, dir: filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "checkpoints"), revert: o.Revert},

@@ -14,10 +14,10 @@ import (
 	"github.com/continuo-fleet/continuo/topology"
 )
 
-// jobs run things to their end: as transient units of systemd, so that a job lives on without
+// A jobRunner runs things to their end: as transient units of systemd, so that a job lives on without
 // the agent, and the usual tools show it and its words. What is known of a job is a record in
 // the state directory, written before it begins and, by systemd, when it has ended.
-type jobs struct {
+type jobRunner struct {
 	services   *services
 	containers *containers
 	dir        string   // of the records
@@ -36,7 +36,7 @@ const (
 	maxJobs = 256
 )
 
-func (j *jobs) record(name string) string { return filepath.Join(j.dir, name+jobSuffix) }
+func (j *jobRunner) record(name string) string { return filepath.Join(j.dir, name+jobSuffix) }
 
 func checkJob(name string) error {
 	if err := checkUnit(name + ".service"); err != nil || strings.HasPrefix(name, ".") {
@@ -46,7 +46,7 @@ func checkJob(name string) error {
 }
 
 // Job tells what is known of a job. Only one whose end nobody wrote down is asked for.
-func (j *jobs) Job(ctx context.Context, name string) (topology.JobState, error) {
+func (j *jobRunner) Job(ctx context.Context, name string) (topology.JobState, error) {
 	if err := checkJob(name); err != nil {
 		return topology.JobState{}, err
 	}
@@ -90,7 +90,7 @@ func runs(u unitState) bool {
 }
 
 // PrepareJob brings the image of a job.
-func (j *jobs) PrepareJob(ctx context.Context, c topology.JobConfig) error {
+func (j *jobRunner) PrepareJob(ctx context.Context, c topology.JobConfig) error {
 	if len(c.Exec) > 0 {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (j *jobs) PrepareJob(ctx context.Context, c topology.JobConfig) error {
 }
 
 // RunJob runs a job.
-func (j *jobs) RunJob(ctx context.Context, c topology.JobConfig) error {
+func (j *jobRunner) RunJob(ctx context.Context, c topology.JobConfig) error {
 	if err := j.check(ctx, c); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (j *jobs) RunJob(ctx context.Context, c topology.JobConfig) error {
 }
 
 // check refuses what cannot be run, before anything is touched.
-func (j *jobs) check(ctx context.Context, c topology.JobConfig) error {
+func (j *jobRunner) check(ctx context.Context, c topology.JobConfig) error {
 	if err := checkJob(c.Name); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (j *jobs) check(ctx context.Context, c topology.JobConfig) error {
 	return nil
 }
 
-func (j *jobs) title(ctx context.Context, unit string) (title string, err error) {
+func (j *jobRunner) title(ctx context.Context, unit string) (title string, err error) {
 	err = j.services.bus.do(ctx, func(ctx context.Context, l *link) error {
 		p, err := l.systemd.GetUnitPropertyContext(ctx, unit, "Description")
 		if err == nil {
@@ -182,7 +182,7 @@ func (j *jobs) title(ctx context.Context, unit string) (title string, err error)
 }
 
 // begin writes down that a job begins, and starts it.
-func (j *jobs) begin(ctx context.Context, c topology.JobConfig, was topology.JobState) error {
+func (j *jobRunner) begin(ctx context.Context, c topology.JobConfig, was topology.JobState) error {
 	r := jobRecord{Digest: c.Digest, Mark: c.Mark, Tries: 1, Began: time.Now().UTC()}
 	if was.Digest == c.Digest {
 		r.Tries, r.Interrupted = was.Tries, was.Interrupted
@@ -230,7 +230,7 @@ func commandOf(argv []string, flags ...string) command {
 }
 
 // unit is the transient unit of a job. Arguments reach the program as they are: nothing of them is a variable.
-func (j *jobs) unit(c topology.JobConfig) (out []sdbus.Property) {
+func (j *jobRunner) unit(c topology.JobConfig) (out []sdbus.Property) {
 	property := func(name string, v any) { out = append(out, sdbus.Property{Name: name, Value: dbus.MakeVariant(v)}) }
 	property("Description", jobTitle+c.Name+" of "+string(c.Mark))
 	property("Type", "oneshot")
@@ -303,7 +303,7 @@ func podmanRun(c topology.JobConfig) []string {
 }
 
 // await waits for the end of a job, not for long.
-func (j *jobs) await(ctx context.Context, c topology.JobConfig) error {
+func (j *jobRunner) await(ctx context.Context, c topology.JobConfig) error {
 	changed, stop := j.services.changes(ctx, c.Name+".service")
 	defer stop()
 	over := time.NewTimer(jobPatience)
@@ -335,7 +335,7 @@ func (j *jobs) await(ctx context.Context, c topology.JobConfig) error {
 }
 
 // prune drops the oldest records, so that they do not pile up over the years.
-func (j *jobs) prune(but string) {
+func (j *jobRunner) prune(but string) {
 	entries, _ := os.ReadDir(j.dir)
 	if len(entries) < maxJobs {
 		return
