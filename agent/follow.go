@@ -56,6 +56,9 @@ func (f *follower) ask(ctx context.Context, pl *plan) {
 			if it.problem != "" || it.engine().Noop || it.score.Decommission || !f.Table.Follows(it.score) {
 				continue
 			}
+			if _, _, refused := f.Ceiling.Refuses(it.score); refused {
+				continue // its ceiling became stricter
+			}
 			if e, owned := p.gate(it).primary(); owned && e.SpecDigest == it.digest {
 				wanted[it.key()] = it
 			}

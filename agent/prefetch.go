@@ -13,10 +13,14 @@ import (
 const fetchTimeout = 2 * time.Hour
 
 // fresh are the items that may need something from elsewhere before they can be played:
-// they are new to the books, or another than the books know.
+// they are new to the books, or another than the books know. For what the device does not let be
+// played nothing is fetched: that would spend its secrets and its disk on it.
 func (p *pass) fresh(items []*item) []*item {
 	return slices.DeleteFunc(slices.Clone(items), func(it *item) bool {
 		if it.problem != "" || len(it.claims) == 0 || it.engine().Noop || it.score.Decommission || !p.Table.Fetches(it.score) {
+			return true
+		}
+		if _, _, refused := p.Ceiling.Refuses(it.score); refused {
 			return true
 		}
 		e, owned := p.gate(it).primary()
