@@ -45,6 +45,16 @@ func (c Container) Touches() Touches {
 	return t
 }
 
+// Touches is what of the device a container sees that runs to its end, and its image. A program of the device is
+// a unit, which is claimed.
+func (j Job) Touches() (t Touches) {
+	if j.Container != nil {
+		t.Images = []string{j.Container.Image}
+		t.see(j.Container.Volumes)
+	}
+	return t
+}
+
 // see adds the directories of the device that volumes show; named volumes are podman's.
 func (t *Touches) see(volumes []Volume) {
 	for _, v := range volumes {
