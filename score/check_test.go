@@ -152,7 +152,7 @@ func TestSpecProblems(t *testing.T) { // H50, H68, cases 1, 53, 61, 66, 67, 73, 
 		{volume("./web:/data"), []string{`/volumes/0: source "./web" is no absolute path and no volume name`}},
 		{volume("web:/"), []string{`/volumes/0: target "/" must be an absolute, clean path in the container`}},
 		{volume("web:/a/"), []string{`/volumes/0: target "/a/" must be an absolute, clean path in the container`}},
-		{volume("/a\nb:/c"), []string{`/volumes/0: volume has a line break or a NUL byte`}},
+		{volume("/a\nb:/c"), []string{`/volumes/0: volume "/a\nb:/c" has a line break or another control character`}},
 		{volume("a:/data", "b:/data"), []string{`/volumes/1: volume 1 has the target /data too`}},
 
 		{score.Hostname{Name: "kiosk-7"}, nil}, {score.Hostname{Name: strings.Repeat("n", 63)}, nil},

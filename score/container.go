@@ -210,6 +210,8 @@ func checkImage(r *Report, image string) {
 		r.Errorf("image %q must be a full reference with its registry, such as docker.io/library/nginx:1.27", image)
 	} else if !strings.Contains(image, "@") && !strings.Contains(image[strings.LastIndexByte(image, '/'):], ":") {
 		r.Errorf("image %q has no tag and no digest: which one runs would be a guess", image)
+	} else if strings.HasSuffix(image, ".image") || strings.HasSuffix(image, ".build") {
+		r.Errorf("image %q ends as podman's generator ends the names of its own files, and would be taken for one", image)
 	}
 }
 
@@ -227,7 +229,7 @@ func (c Container) checkState(r *Report) {
 
 func (c Container) checkNetwork(r *Report) {
 	own := c.Network != "host" && c.Network != "none"
-	if c.Network != "" && !containerRE.MatchString(c.Network) || slices.Contains([]string{"private", "pasta", "slirp4netns", "default"}, c.Network) || strings.HasSuffix(c.Network, ".network") {
+	if c.Network != "" && !containerRE.MatchString(c.Network) || slices.Contains([]string{"private", "pasta", "slirp4netns", "default"}, c.Network) || strings.HasSuffix(c.Network, ".network") || strings.HasSuffix(c.Network, ".container") {
 		r.At("network").Errorf("network %q must be bridge, host, none, or the name of a network of containers", c.Network)
 	}
 	if !own && len(c.Ports) > 0 {

@@ -108,7 +108,7 @@ func TestContainerProblems(t *testing.T) { // cases 72, 74, 87, 89, 92
 		{"health check", func(c *score.Container) {
 			c.HealthCheck = &score.HealthCheck{Command: []string{"curl -f x"}, Interval: 1, Timeout: seconds(4000), Retries: 101}
 		}, []string{
-			`/healthCheck/command: a command of one word cannot have a space in it: the runtime would take it apart`,
+			`/healthCheck/command: a command of one word cannot have a space, a quote, a backslash or a control character in it: the runtime would take it apart`,
 			`/healthCheck/interval: interval 1ns must be from 1s to 24h, in whole seconds`, `/healthCheck/timeout: timeout 1h6m40s must be from 1s to 1h, in whole seconds`,
 			`/healthCheck/retries: retries 101 must be from 1 to 100`,
 		}},

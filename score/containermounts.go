@@ -6,6 +6,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // A SecretFile is a file in a container whose content only the device has.
@@ -105,7 +106,7 @@ func checkVolumes(r *Report, volumes []Volume) {
 
 // checkTarget takes paths that every option of a container runtime can carry.
 func checkTarget(r *Report, p string) {
-	if !path.IsAbs(p) || p != path.Clean(p) || p == "/" || strings.ContainsAny(p, ":,\"\\\x00\n\r") || len(p) > 4095 {
+	if !path.IsAbs(p) || p != path.Clean(p) || p == "/" || strings.ContainsAny(p, ":,\"\\") || strings.ContainsFunc(p, unicode.IsControl) || strings.HasSuffix(p, " ") || len(p) > 4095 {
 		r.Errorf("target %q must be an absolute, clean path in the container, without ':', ',', '\"' and '\\'", p)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // A Signal is the name of a signal, without SIG.
@@ -76,7 +77,7 @@ func (c Container) checkProgram(r *Report) {
 	checkArguments(r.At("entrypoint"), c.Entrypoint)
 	checkArguments(r.At("command"), c.Command)
 	checkUser(r.At("user"), c.User)
-	if d := c.WorkingDir; d != "" && (!path.IsAbs(d) || d != path.Clean(d) || strings.ContainsAny(d, "\x00\n\r\"\\")) {
+	if d := c.WorkingDir; d != "" && (!path.IsAbs(d) || d != path.Clean(d) || strings.ContainsAny(d, "\"\\") || strings.ContainsFunc(d, unicode.IsControl) || strings.HasSuffix(d, " ")) {
 		r.At("workingDir").Errorf("workingDir %q must be an absolute, clean path in the container, without '\"' and '\\\\'", d)
 	}
 	checkEnv(r.At("env"), c.Env)
@@ -129,8 +130,10 @@ func (h HealthCheck) check(r *Report) {
 	if slices.ContainsFunc([]string{"CMD", "CMD-SHELL", "NONE"}, func(w string) bool { return strings.EqualFold(w, h.Command[0]) }) {
 		r.At("command").Errorf("the runtime takes %q for a word of its own: give the path of the program", h.Command[0])
 	}
-	if len(h.Command) == 1 && strings.ContainsAny(h.Command[0], " \t") {
-		r.At("command").Errorf("a command of one word cannot have a space in it: the runtime would take it apart")
+	if len(h.Command) == 1 && strings.ContainsFunc(h.Command[0], func(c rune) bool {
+		return unicode.IsSpace(c) || unicode.IsControl(c) || strings.ContainsRune("\"'\\", c)
+	}) {
+		r.At("command").Errorf("a command of one word cannot have a space, a quote, a backslash or a control character in it: the runtime would take it apart")
 	}
 	for _, d := range []struct {
 		field   string

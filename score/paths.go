@@ -63,7 +63,7 @@ func isAgents(p string) bool {
 	}
 	for _, root := range unitRoots {
 		unit, ok := strings.CutPrefix(p, root+"/systemd/system/")
-		if ok && (strings.HasPrefix(unit, "continuo-agent.service") || strings.HasPrefix(unit, "continuo-.service.d/") || strings.HasPrefix(unit, "service.d/")) { // the last two are drop-ins by prefix, and for all services
+		if ok && (strings.HasPrefix(unit, "continuo-agent.") || strings.HasPrefix(unit, "continuo-.service.d/") || strings.HasPrefix(unit, "service.d/")) { // the last two are drop-ins by prefix, and for all services
 			return true
 		}
 	}

@@ -50,8 +50,8 @@ func (s Service) checkUnit(r *Report) {
 		r.At("unit").Errorf("unit %q must be a full unit name such as kiosk.service", s.Unit)
 	case strings.Contains(s.Unit, "@."):
 		r.At("unit").Errorf("unit %q is a template; name an instance, such as %s", s.Unit, strings.Replace(s.Unit, "@.", "@1.", 1))
-	case s.Unit == "continuo-agent.service":
-		r.At("unit").Errorf("continuo-agent.service is the agent itself")
+	case strings.HasPrefix(s.Unit, "continuo-agent."): // a timer, a socket or a path of that name starts it
+		r.At("unit").Errorf("%s is the agent itself", s.Unit)
 	case isAgents(UnitDir + s.Unit + ".d/x.conf"):
 		r.At("unit").Errorf("what is said of %s holds for the agent itself as well", s.Unit)
 	}
@@ -78,6 +78,9 @@ func (s Service) checkUnitFile(r *Report) {
 	if s.Enabled != nil && *s.Enabled && !installRE.MatchString(s.UnitFile) {
 		r.At("enabled").Errorf("a unit without an [Install] section cannot be enabled")
 	}
+	if s.User == "" {
+		checkReach(r.At("unitFile"), s.Unit, s.UnitFile)
+	}
 }
 
 // checkUnitText refuses what is no text of a unit.
@@ -87,6 +90,9 @@ func checkUnitText(r *Report, what, text string) {
 	}
 	if strings.ContainsRune(text, 0) {
 		r.Errorf("%s has a NUL byte", what)
+	}
+	if strings.ContainsRune(strings.ReplaceAll(text, "\r\n", "\n"), '\r') {
+		r.Errorf("%s has a carriage return within a line, which the service manager takes for the end of it", what)
 	}
 }
 
@@ -121,6 +127,9 @@ func (s Service) checkDropIns(r *Report) {
 		checkUnitText(at, "drop-in", s.DropIns[name])
 		if installRE.MatchString(s.DropIns[name]) {
 			at.Errorf("[Install] has no effect in a drop-in: it belongs in unitFile")
+		}
+		if s.User == "" {
+			checkReach(at, s.Unit, s.DropIns[name])
 		}
 	}
 	if s.Limits == nil {

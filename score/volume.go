@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // A Volume shows a directory of the device, or a named volume, in a container. It is
@@ -21,6 +22,7 @@ const VolumePattern = `^[^:]+:/[^:]*(:(ro|rw))?$`
 
 var (
 	volumeRE     = regexp.MustCompile(VolumePattern)
+	procRE       = regexp.MustCompile(`^/proc/([0-9]+|self|thread-self)(/|$)`) // shows the root of a process, and with it everything
 	volumeNameRE = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
 )
 
@@ -50,17 +52,24 @@ func (v Volume) check(r *Report) {
 		if v.Source != path.Clean(v.Source) {
 			r.Errorf("source %q must be a clean path", v.Source)
 		}
-		if isAgents(v.Source) || slices.Contains([]string{"/", "/etc", "/run", "/var", "/var/lib"}, v.Source) {
+		if isAgents(v.Source) || slices.Contains([]string{"/", "/etc", "/run", "/var", "/var/lib"}, v.Source) || procRE.MatchString(v.Source) {
 			r.Errorf("source %s would show the agent's own files to the container", v.Source)
+		} else if !v.ReadOnly && holdsAgents(v.Source) {
+			r.Errorf("source %s is on the way to the agent's own files, and the container could put others in their place: mount it read-only (:ro), or a directory below it", v.Source)
 		}
 	} else if !volumeNameRE.MatchString(v.Source) {
 		r.Errorf("source %q is no absolute path and no volume name", v.Source)
+	} else if strings.HasSuffix(v.Source, ".volume") {
+		r.Errorf("source %q ends in .volume, which podman's generator takes for one of its own files", v.Source)
 	}
 	if !path.IsAbs(v.Target) || v.Target != path.Clean(v.Target) || v.Target == "/" {
 		r.Errorf("target %q must be an absolute, clean path in the container", v.Target)
 	}
-	if strings.ContainsAny(v.Source+v.Target, "\x00\n") {
-		r.Errorf("volume has a line break or a NUL byte")
+	if strings.ContainsFunc(v.Source+v.Target, unicode.IsControl) {
+		r.Errorf("volume %q has a line break or another control character", v)
+	}
+	if strings.HasSuffix(v.Target, " ") && !v.ReadOnly {
+		r.Errorf("volume %q ends with a space, which would get lost", v)
 	}
 	if strings.HasSuffix(v.Source, `\`) || strings.HasSuffix(v.Target, `\`) {
 		r.Errorf("volume %q has a path that ends with a backslash, which the definition of a container cannot hold", v)
