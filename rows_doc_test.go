@@ -20,13 +20,16 @@ func span(letter string, from, to int) (ids []string) {
 // inScope is every row and case that this version has to make true.
 var inScope = slices.Concat(
 	span("H", 1, 43), span("H", 45, 76), span("H", 78, 81),
-	span("G", 9, 15), span("G", 25, 45),
+	span("G", 8, 15), span("G", 25, 45), span("G", 49, 51), span("G", 58, 61),
 	span("S", 1, 31), span("S", 33, 39), span("S", 43, 47), span("S", 49, 49),
-	span("X", 34, 36), span("X", 56, 61), span("X", 71, 71), span("X", 74, 80), span("X", 92, 92), span("X", 97, 104), span("X", 106, 106),
+	span("X", 29, 36), span("X", 39, 39), span("X", 45, 45), span("X", 50, 50), span("X", 52, 61), span("X", 71, 71), span("X", 74, 80), span("X", 91, 92),
+	span("X", 96, 104), span("X", 106, 106), strings.Fields("K5 K16"),
 	strings.Fields("1 4 6 7 9 10 12 14 15 16 18 20 21 22"),
 	strings.Fields("24 25 27 28 30 33 35 36 37 38 40 41 43 45 46 47"),
 	strings.Fields("50 51 53 54 55 57 59 61 62 64 66 67"),
 	strings.Fields("69 72 73 74 75 77 79 80 81 82 83 85 86 87 89 90 92 94 96"),
+	strings.Fields("98 99 101 103 104 105 107"),
+	strings.Fields("142 146 147 149 150 153"),
 	strings.Fields("122 123 124 126 128 130 132 134 135 138 139 141"),
 	strings.Fields("155 156 157 161 162"),
 )

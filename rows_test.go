@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/continuo-fleet/continuo/interpret"
+	"github.com/continuo-fleet/continuo/score"
 )
 
 // H72: the words of a status are those of the glossary, all of them and no others.
@@ -117,5 +118,37 @@ func TestTheAgentTalksToNATSOnly(t *testing.T) { // H47
 				t.Errorf("%s/%s calls %s", p.name(), name, strings.TrimSuffix(m, "("))
 			}
 		}
+	}
+}
+
+// X33: what a person is shown of any kind is made from its schema and its typed state: what shows it knows no kind.
+func TestWhatShowsKnowsNoKind(t *testing.T) {
+	var kinds []string
+	for _, k := range score.Kinds() {
+		kinds = append(kinds, k.Type.Name(), "Kind"+k.Type.Name())
+	}
+	if len(kinds) < 20 {
+		t.Fatalf("there are only %v", kinds)
+	}
+	named := regexp.MustCompile(`\bscore\.(Add)?(` + strings.Join(kinds, "|") + `)\b`)
+	read := 0
+	for _, p := range packages(t) {
+		if p.name() != "cmd/internal/show" && p.name() != "schemas" {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, module+"/interpret/") {
+				t.Errorf("%s imports %s", p.name(), imp)
+			}
+		}
+		for _, name := range p.GoFiles {
+			read++
+			if m := named.FindString(readText(t, filepath.Join(p.name(), name))); m != "" {
+				t.Errorf("%s/%s names %s", p.name(), name, m)
+			}
+		}
+	}
+	if read < 8 {
+		t.Errorf("only %d files were read", read)
 	}
 }

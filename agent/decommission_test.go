@@ -164,3 +164,51 @@ func TestDecommissionOfWhatNobodyCanRemove(t *testing.T) {
 	}
 	r.dev.Heal()
 }
+
+// A volume has data that nobody can make again. No longer named it stays, whoever consents; decommissioned in words it waits
+// for a signature, under every preset (S13, S38, K2).
+func TestDataWaitsForASignature(t *testing.T) {
+	data, rest := score.Score{ID: "data", Spec: score.NamedVolume{Name: "data"}}, file("a", "/etc/a", "1")
+	for _, tt := range []struct {
+		name string
+		m    score.Manifest
+		code interpret.Code
+		goes bool // when it is signed for
+	}{
+		{"no longer named", manifest("m", rest), interpret.CodeNotOwned, false},
+		{"decommissioned", manifest("m", rest, leaves(data)), interpret.CodeSignature, true},
+		{"decommissioned under reviewed", preset(score.Reviewed, manifest("m", rest, leaves(data))), interpret.CodeSignature, true},
+	} {
+		bubble(t, func(t *testing.T) {
+			r := newRig(t)
+			_, f, h, _ := r.running()
+			there := func() bool {
+				st, err := r.dev.Volumes().Volume(t.Context(), "data")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return st.Present
+			}
+			offer(t, h, intent(1, manifest("m", rest, data)))
+			later(time.Minute)
+			if !there() {
+				t.Fatalf("%s: %s", tt.name, outcomes(f.last()))
+			}
+			tt.m.Metadata.Generation = 2
+			offer(t, h, intent(2, tt.m))
+			later(24 * time.Hour)
+			plan := f.plan(t, h)
+			if len(plan.Actions) != 1 || plan.Actions[0].Effect != interpret.Destroy || plan.Actions[0].Code != tt.code {
+				t.Errorf("%s: %+v", tt.name, plan.Actions)
+			}
+			f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: plan.ID})
+			if !there() {
+				t.Errorf("%s: the data is gone without a signature", tt.name)
+			}
+			got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbApprove, Plan: plan.ID, Approvals: all(plan)})
+			if there() == tt.goes || (got.Result == interpret.ResultDone) != tt.goes {
+				t.Errorf("%s: signed for, it is there: %v, %+v", tt.name, there(), got)
+			}
+		})
+	}
+}

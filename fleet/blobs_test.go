@@ -3,15 +3,21 @@ package fleet_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nkeys"
+
 	"github.com/continuo-fleet/continuo/fleet"
 	"github.com/continuo-fleet/continuo/internal/wire"
+	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
 // large is a kind that needs a large content.
@@ -186,5 +192,48 @@ func TestBlobUseOfUnreadableDocuments(t *testing.T) {
 	}
 	if _, err := r.Blobs(t.Context(), keys); err == nil || !strings.Contains(err.Error(), "not signed by this key") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// X91: what is cheap comes first. Nothing of a large content is fetched for a document with a wrong key; one that names more
+// than anybody stores is not published.
+func TestWrongKeyFetchesNothing(t *testing.T) {
+	const content = "a content"
+	sum := sha256.Sum256([]byte(content))
+	naming := func(size int64) score.Manifest {
+		return manifest("a", "pi-1", score.Score{ID: "f", Spec: score.File{Path: "/srv/f", Mode: 0o644, Blob: &score.BlobRef{SHA256: hex.EncodeToString(sum[:]), Size: size}}})
+	}
+	for _, right := range []bool{true, false} {
+		r := newRig(t, pi1)
+		dv := r.device(pi1)
+		dv.OfferBlob(content)
+		if _, err := r.PutBlob(t.Context(), strings.NewReader(content)); err != nil {
+			t.Fatal(err)
+		}
+		rec := dv.Record()
+		signer := r.keys.Operator
+		if !right {
+			var err error
+			if signer, err = nkeys.CreateAccount(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.Publish(t.Context(), []score.Manifest{naming(fleet.MaxBlobSize + 1)}, fleet.PublishOptions{Signer: signer}); err == nil || !strings.Contains(err.Error(), "/blob/size") {
+			t.Errorf("more than is stored: %v", err)
+		}
+		if _, err := r.Publish(t.Context(), []score.Manifest{naming(int64(len(content)))}, fleet.PublishOptions{Signer: signer}); err != nil {
+			t.Fatal(err)
+		}
+		if right {
+			r.wait(pi1, 1)
+		} else {
+			r.until(pi1, "refused", func(s fleet.DeviceState) bool {
+				return s.Status != nil && slices.ContainsFunc(s.Status.Problems, func(p interpret.Problem) bool { return p.Code == "untrusted" })
+			})
+		}
+		fetched := slices.ContainsFunc(rec.Calls(), func(c memory.Call) bool { return c.Op == memory.OpFetchBlob })
+		if fetched != right {
+			t.Errorf("signed by the right key: %v, fetched: %v", right, fetched)
+		}
 	}
 }

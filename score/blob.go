@@ -7,7 +7,7 @@ type BlobRef struct {
 	// SHA256 of the content, in lower-case hex.
 	SHA256 string `json:"sha256" jsonschema:"pattern=^[0-9a-f]{64}$,example=5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"`
 	// Size of the content in bytes.
-	Size int64 `json:"size" jsonschema:"minimum=0,maximum=4294967296,example=67108864"`
+	Size int64 `json:"size" jsonschema:"minimum=0,maximum=1073741824,example=67108864"`
 }
 
 // A BlobUser is implemented by specs that may need large contents. A content that no
@@ -17,8 +17,8 @@ type BlobUser interface {
 	BlobRefs() []BlobRef
 }
 
-// maxBlob is the largest content that a document may name.
-const maxBlob = 4 << 30
+// maxBlob is the largest content that a document may name: what the fleet stores and a device keeps.
+const maxBlob = 1 << 30
 
 var digestRE = regexp.MustCompile(`^[0-9a-f]{64}$`)
 

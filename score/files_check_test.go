@@ -57,7 +57,7 @@ func TestFileProblems(t *testing.T) { // H50, K16, issue 4: bad input; cases 1, 
 		{file(func(f *score.File) { f.Blob, f.Normalize = blob, []score.Normalization{score.NormalizeCRLF} }), []string{"/normalize: normalize is for texts: for content and template"}},
 		{file(func(f *score.File) { f.Blob = &score.BlobRef{SHA256: "AA", Size: -1} }), []string{
 			`/blob/sha256: sha256 "AA" must be the digest of the content: 64 digits of lower-case hex; sha256sum tells it`,
-			"/blob/size: size is -1 bytes, a content has 0 to 4294967296"}},
+			"/blob/size: size is -1 bytes, a content has 0 to 1073741824"}},
 		{file(func(f *score.File) { f.ContentFrom = "../motd" }), []string{`/contentFrom: contentFrom "../motd" must be the path of a file from the folder of the manifest, such as files/motd: no '..', no '/' at its start`}},
 		{file(func(f *score.File) { f.Template, f.Mode = text(`{{ secret "psk" }}`), 0o644 }),
 			[]string{`/mode: mode 0644 lets everybody on the device at a file that holds the secret psk: others must have no right, as in "0640"`}},

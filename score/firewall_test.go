@@ -7,7 +7,7 @@ import (
 	"github.com/continuo-fleet/continuo/score"
 )
 
-func TestFirewallCheck(t *testing.T) { // H36
+func TestFirewallCheck(t *testing.T) { // issue 4: bad input
 	span := func(first, more uint16) []score.PortSpan { return []score.PortSpan{{First: first, More: more}} }
 	ssh := score.Allow{Ports: span(22, 0)}
 	from := func(text ...string) []score.Allow { return []score.Allow{{Ports: span(22, 0), From: text}} }

@@ -244,3 +244,32 @@ func TestRegisterRefuses(t *testing.T) {
 		}()
 	}
 }
+
+// TestSpecIsSmall: what every kind has to say are three things. Whatever else one can do, and whatever a score has beside its
+// kind, comes without changing the others (X32).
+func TestSpecIsSmall(t *testing.T) {
+	var methods []string
+	for m := range reflect.TypeFor[score.Spec]().Methods() {
+		methods = append(methods, m.Name)
+	}
+	if !slices.Equal(methods, []string{"Check", "Claims", "Kind"}) {
+		t.Errorf("a spec must have %v: put what is new into an interface of its own", methods)
+	}
+	more := map[string]reflect.Type{
+		"Restarter": reflect.TypeFor[score.Restarter](), "Reloader": reflect.TypeFor[score.Reloader](), "SecretUser": reflect.TypeFor[score.SecretUser](),
+		"BlobUser": reflect.TypeFor[score.BlobUser](), "Confirming": reflect.TypeFor[score.Confirming](), "User": reflect.TypeFor[score.User](),
+	}
+	for name, i := range more {
+		with, without := 0, 0
+		for _, k := range score.Kinds() {
+			if k.Type.Implements(i) {
+				with++
+			} else {
+				without++
+			}
+		}
+		if with == 0 || without == 0 {
+			t.Errorf("%d kinds are a %s, and %d are none", with, name, without)
+		}
+	}
+}

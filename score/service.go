@@ -12,7 +12,7 @@ func init() {
 		Sample: Service{
 			Unit: "kiosk.service", Enabled: new(true), State: Running,
 			UnitFile: "[Unit]\nDescription=Kiosk\n\n[Service]\nExecStart=/usr/bin/kiosk\nExecReload=/bin/kill -HUP $MAINPID\n\n[Install]\nWantedBy=multi-user.target\n",
-			DropIns: map[string]string{"10-display": "[Service]\nEnvironment=DISPLAY=:0\n"},
+			DropIns:  map[string]string{"10-display": "[Service]\nEnvironment=DISPLAY=:0\n"},
 		},
 	})
 }

@@ -207,6 +207,48 @@ func TestReplacesALinkAndNotItsTarget(t *testing.T) {
 	}
 }
 
+// In a directory where everybody may write, somebody has made the temporary name already: a link to a file of ours, a link to
+// nothing, a file, a directory. It is refused, nothing is followed, and the next one is another name that nobody can guess
+// (case 153).
+func TestNameThatIsTaken(t *testing.T) {
+	path, dir := folder(t)
+	outside := filepath.Join(t.TempDir(), "precious")
+	if err := errors.Join(os.Chmod(path, 0o777|fs.ModeSticky), os.WriteFile(outside, []byte("keep"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	const name = TempPrefix + "guessed"
+	taken := filepath.Join(path, name)
+	for what, take := range map[string]func() error{
+		"a link":            func() error { return os.Symlink(outside, taken) },
+		"a link to nothing": func() error { return os.Symlink(outside+"2", taken) },
+		"a file":            func() error { return os.WriteFile(taken, []byte("theirs"), 0o666) },
+		"a directory":       func() error { return os.Mkdir(taken, 0o777) },
+	} {
+		if err := take(); err != nil {
+			t.Fatal(err)
+		}
+		before := stat(t, taken)
+		if err := create(dir, name, "conf", File{Content: []byte("secret"), Mode: 0o600}); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: got %v", what, err)
+		}
+		if after := stat(t, taken); after.Ino != before.Ino || after.Mode != before.Mode || after.Size != before.Size {
+			t.Errorf("%s: it became %+v", what, after)
+		}
+		if err := os.Remove(taken); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, _ := os.ReadFile(outside); string(b) != "keep" {
+		t.Errorf("outside is %q", b)
+	}
+	if got := names(t, filepath.Dir(outside)); len(got) != 1 {
+		t.Errorf("outside are %q", got)
+	}
+	if len(token) < 10 || tempName() == tempName() {
+		t.Errorf("a name can be guessed: %s", tempName())
+	}
+}
+
 // The handle decides, not the path: a directory moved away still gets the file,
 // and the one at its old path does not.
 func TestDirectoryMoved(t *testing.T) {

@@ -22,7 +22,7 @@ func init() {
 
 var guarded = score.Firewall{Input: score.InputDrop, Allow: []score.Allow{{Ports: []score.PortSpan{{First: 22}}}}}
 
-func TestFirewall(t *testing.T) { // H36
+func TestFirewall(t *testing.T) {
 	r := newRig(t)
 	s := score.Firewall{Input: score.InputDrop, ICMP: new(false), Allow: []score.Allow{
 		{Ports: []score.PortSpan{{First: 22}, {First: 8000, More: 10}}, From: []string{"192.0.2.0/24", "2001:db8::/32"}, Interface: "eth0"},
@@ -105,7 +105,7 @@ func TestFirewallChangedByHand(t *testing.T) {
 	}
 }
 
-// A firewall that cuts the device off is taken back (H36, cases 132).
+// A firewall that cuts the device off is taken back (cases 104).
 func TestFirewallThatCutsOff(t *testing.T) {
 	r := newRig(t)
 	r.want(r.play(guarded), interpret.Changed, "")

@@ -61,7 +61,7 @@ func (s *site) back(want string) {
 
 // A firewall that cuts the device off from its fleet is taken back: by the agent, by the next start of an agent that was
 // killed inside the window, by a timer if there is no next start, and after a power cut. Those of others stay as they are
-// to the byte. A firewall that was proved comes back from disk, also without the fleet (H36; cases 132).
+// to the byte. A firewall that was proved comes back from disk, also without the fleet (cases 104).
 func TestFirewallCutsOff(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, box.Options{})

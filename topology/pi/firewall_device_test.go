@@ -131,7 +131,7 @@ func firewallBench(t *testing.T) conform.FirewallBench {
 	return conform.FirewallBench{Firewall: fw, Recoverer: rec, Events: events, Hands: a}
 }
 
-func TestConformFirewall(t *testing.T) { // H36
+func TestConformFirewall(t *testing.T) {
 	conform.Firewall(t, firewallBench)
 	if units, err := do("systemctl", "list-units", "--all", "--no-legend", "continuo-firewall-*"); err != nil || units != "" {
 		t.Errorf("units that are left: %q, %v", units, err)
