@@ -243,8 +243,9 @@ func TestPlanOfWhatWasAccepted(t *testing.T) {
 var asks = map[string]bool{
 	"completion": true, "help": true, "info": true, "kinds": true, "unit": true, "version": true, "plan": true, "status": true,
 	"inventory": true, "backups": true, "receipts": true, "rollback-check": true, "secrets": true,
-	"run":    true, // the agent, under the policies that were signed
-	"revert": true, // run by the timer of a checkpoint, that a change which was allowed does not cut the device off
+	"run":       true, // the agent, under the policies that were signed
+	"job-ended": true, // run by the service manager, to keep how a job ended
+	"revert":    true, // run by the timer of a checkpoint, that a change which was allowed does not cut the device off
 }
 
 // Every command either changes nothing, or has --confirm: G29. That those preview is shown above.
