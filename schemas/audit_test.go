@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -471,7 +472,7 @@ func overWire(t *testing.T, v any) map[string]any {
 
 func TestExplain(t *testing.T) {
 	var got strings.Builder
-	for _, path := range []string{"file", "container", "container.ports", "service.state", "manifest.spec.target", "manifest.spec.scores.id", "manifest.spec.policy",
+	for _, path := range []string{"file", "container", "container.ports", "container.registry", "service.state", "tool.version", "firewall.allow", "ethernet.ipv4.routes", "manifest.spec.target", "manifest.spec.scores.id", "manifest.spec.policy",
 		"manifest.spec.policy.brake", "manifest.spec.scores.health.readiness", "manifest.spec.scores.engine.limit", "plan.actions.decision", "operation.verb", "receipt.result", "status.state"} {
 		s, err := schemas.Explain(path)
 		if err != nil {
@@ -485,6 +486,7 @@ func TestExplain(t *testing.T) {
 		"fiel":           `no document "fiel", did you mean "file"?`,
 		"file.pth":       `file has no field "pth", did you mean "path"?`,
 		"file.path.x":    `file.path has no field "x"`,
+		"file.after":     "file.after stands beside the spec: continuo explain manifest.spec.scores.after",
 		"":               "there are container, ",
 		"file.":          "no field",
 		"manifest.spec.": "manifest.spec has no field",
@@ -511,6 +513,39 @@ func TestExplainExamples(t *testing.T) {
 		text := "apiVersion: continuo/v1\nkind: Manifest\nmetadata: {name: m}\nspec:\n  target: {device: d}\n  policy: {preset: converge}\n  scores:\n    -\n" + lines + "\n"
 		if _, ds := schemas.Validate("a.yaml", []byte(text)); len(ds) > 0 {
 			t.Errorf("%s: %v\n%s", k.Kind, ds, text)
+		}
+	}
+}
+
+// TestExplainFields: every field of every kind, at any depth, is told with a description and an example. // issue 4: every field is in the schema with a description and an example
+func TestExplainFields(t *testing.T) {
+	for _, k := range score.Kinds() {
+		root, err := schemas.Explain(string(k.Kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		explainFields(t, string(k.Kind), root)
+	}
+}
+
+var fieldLine = regexp.MustCompile(`(?m)^  ([A-Za-z0-9]+): `)
+
+func explainFields(t *testing.T, path, told string) {
+	_, list, _ := strings.Cut(told, "\nFields:\n")
+	list, _, _ = strings.Cut(list, "\nExample:\n")
+	for _, m := range fieldLine.FindAllStringSubmatch(list, -1) {
+		at := path + "." + m[1]
+		s, err := schemas.Explain(at)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", at, err)
+		case !strings.Contains(s, "\nExample:\n\n  "+m[1]+":"):
+			t.Errorf("%s: no example\n%s", at, s)
+		default:
+			if lines := strings.Split(s, "\n"); len(lines) < 3 || lines[2] == "" {
+				t.Errorf("%s: no description", at)
+			}
+			explainFields(t, at, s)
 		}
 	}
 }

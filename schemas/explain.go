@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,6 +23,9 @@ func Explain(path string) (string, error) {
 		at = s.item(at)
 		properties, _ := at["properties"].(map[string]any)
 		p, ok := properties[name].(map[string]any)
+		if !ok && i == 0 && isKind(steps[0]) && s.ofScore(name) {
+			return "", fmt.Errorf("%s.%s stands beside the spec: continuo explain manifest.spec.scores.%[2]s", steps[0], name)
+		}
 		if !ok {
 			return "", fmt.Errorf("%s has no field %q%s", strings.Join(steps[:i+1], "."), name,
 				oneOf(name, fieldNames(at)))
@@ -61,7 +63,7 @@ func Explain(path string) (string, error) {
 			}
 		}
 	}
-	if value := example(at, inner); value != nil {
+	if value := s.example(at, isKind(steps[0])); value != nil {
 		b.WriteString("\nExample:\n\n")
 		switch {
 		case field != "":
@@ -117,14 +119,53 @@ func (s schema) item(at map[string]any) map[string]any {
 	return at
 }
 
-func example(at, item map[string]any) any {
+// example is a value that at may have: the one that the schema gives, or for the kinds one that is
+// put together from those of its fields. Documents have fields that exclude each other.
+func (s schema) example(at map[string]any, together bool) any {
 	if l, ok := at["examples"].([]any); ok {
+		return l[len(l)-1] // that of the field stands behind that of its type
+	}
+	if l, ok := at["enum"].([]any); ok {
 		return l[0]
 	}
-	if l, ok := item["examples"].([]any); ok {
-		return l
+	switch text(at["type"]) {
+	case "boolean":
+		return true
+	case "array":
+		item := s.item(at)
+		if l, ok := item["examples"].([]any); ok {
+			return l
+		}
+		if one := s.example(item, together); one != nil {
+			return []any{one}
+		}
+	case "object":
+		properties, _ := at["properties"].(map[string]any)
+		all := map[string]any{}
+		for name, p := range properties {
+			if v := s.example(s.follow(p.(map[string]any)), together); v != nil && together {
+				all[name] = v
+			}
+		}
+		if len(all) > 0 {
+			return all
+		}
 	}
 	return nil
+}
+
+// ofScore reports whether name is a field of scores of all kinds, such as after.
+func (s schema) ofScore(name string) bool {
+	defs, _ := s.root["$defs"].(map[string]any)
+	score, _ := defs["Score"].(map[string]any)
+	properties, _ := score["properties"].(map[string]any)
+	_, ok := properties[name]
+	return ok
+}
+
+func isKind(name string) bool {
+	_, ok := score.Lookup(score.Kind(name))
+	return ok
 }
 
 // fieldNames lists the fields of an object: what must be given first.
@@ -251,7 +292,7 @@ func writeYAML(b *strings.Builder, indent string, v any) {
 			writeYAML(b, "", v[k])
 		}
 	default:
-		out, err := json.Marshal(v)
+		out, err := score.Encode(v) // without escaping for HTML: ">= 4.4" stays readable
 		if err != nil {
 			panic("schemas: " + err.Error())
 		}

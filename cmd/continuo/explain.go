@@ -33,8 +33,12 @@ Documents are explained too: manifest.spec.target. Without an argument it lists 
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
+				width := 0
 				for _, k := range score.Kinds() {
-					fmt.Fprintf(cmd.OutOrStdout(), "%-10s %s\n", k.Kind, k.Doc)
+					width = max(width, len(k.Kind))
+				}
+				for _, k := range score.Kinds() {
+					fmt.Fprintf(cmd.OutOrStdout(), "%-*s  %s\n", width, k.Kind, k.Doc)
 				}
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "\nFields: continuo explain file, continuo explain file.mode\nDocuments: %s\n", strings.Join(schemas.Names(), ", "))
 				return err

@@ -203,6 +203,11 @@ func TestExplain(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "hostname ") || strings.Count(out, "\n") != len(score.Kinds())+3 || !strings.Contains(out, "manifest") {
 		t.Errorf("exit %d: %s", code, out)
 	}
+	for _, line := range strings.Split(out, "\n")[:len(score.Kinds())] { // in a column, also behind the longest name
+		if i := strings.Index(line, "  "); i < 0 || !strings.HasPrefix(strings.TrimLeft(line[i:], " "), strings.TrimSpace(line[len("containerNetwork  "):])) {
+			t.Errorf("not in its column: %q", line)
+		}
+	}
 	code, out, _ = b.run("explain", "file.mode")
 	if code != 0 || !strings.Contains(out, "Mode is the permission bits") {
 		t.Errorf("exit %d: %s", code, out)

@@ -135,7 +135,7 @@ func amend(name string, s *jsonschema.Schema) {
 		})
 	case "Template":
 		property("vars", func(p *jsonschema.Schema) { p.Examples = []any{map[string]string{"url": "https://example.org"}} })
-	case "JobUnit", "JobContainer":
+	case "InitContainer", "JobUnit", "JobContainer":
 		property("env", func(p *jsonschema.Schema) { p.Examples = []any{map[string]string{"TZ": "UTC"}} })
 	case "Engine":
 		property("group", func(p *jsonschema.Schema) { p.Pattern = score.NamePattern })
