@@ -92,6 +92,11 @@ func (s schema) report(d *source.Document, leaf *jsonschema.ValidationError) {
 		if either := texts(rule["type"]); len(either) > 0 {
 			want = either[0] // the one that authors write most
 		}
+		if want == source.Object {
+			properties, _ := rule["properties"].(map[string]any)
+			d.NoMapping(path, slices.Sorted(maps.Keys(properties)))
+			return
+		}
 		d.WrongType(path, want, text(rule["pattern"]))
 	case "const":
 		d.NotOneOf(path, []string{text(rule["const"])})

@@ -57,7 +57,7 @@ func TestContainerProblems(t *testing.T) { // cases 72, 74, 87, 89, 92
 		{"word of the runtime", func(c *score.Container) { c.HealthCheck = &score.HealthCheck{Command: []string{"none", "x"}} },
 			[]string{`/healthCheck/command: the runtime takes "none" for a word of its own: give the path of the program`}},
 		{"secret in a variable", func(c *score.Container) { c.Env = map[string]score.Value{"A": score.FromSecret("a/b")} },
-			[]string{`/env/A/secret: secret "a/b" must be the name of a secret of the device: letters, digits, '_', '.' and '-', at most 128; its value has no place here`}},
+			[]string{`/env/A/secret: it is not the name of a secret of the device: letters, digits, '_', '.' and '-', at most 128; its value has no place here`}},
 		{"text and secret", func(c *score.Container) { c.Env = map[string]score.Value{"A": {Text: "x", Secret: "y"}} },
 			[]string{`/env/A: the value of A is either text or a secret`}},
 		{"secret at a place of the agent", func(c *score.Container) {

@@ -15,10 +15,15 @@ type SecretUser interface {
 	SecretNames() []string
 }
 
-var secretRE = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+// SecretPattern is that of the names of secrets, which are 128 characters at most.
+const SecretPattern = `^[A-Za-z0-9_][A-Za-z0-9_.-]*$`
+
+var secretRE = regexp.MustCompile(SecretPattern)
+
+func validSecretName(name string) bool { return len(name) <= 128 && secretRE.MatchString(name) }
 
 func (s SecretRef) check(r *Report) {
-	if !secretRE.MatchString(s.Secret) {
-		r.At("secret").Errorf("secret %q must be the name of a secret of the device: letters, digits, '_', '.' and '-', at most 128; its value has no place here", s.Secret)
+	if !validSecretName(s.Secret) { // it is not shown: it may be the value, instead of the name
+		r.At("secret").Errorf("it is not the name of a secret of the device: letters, digits, '_', '.' and '-', at most 128; its value has no place here")
 	}
 }

@@ -184,8 +184,8 @@ func (w *walker) secret(c *parse.CommandNode) {
 	switch {
 	case name == nil:
 		w.bad(c, "secret takes the name of a secret in quotes, so that everybody sees which secrets a template uses")
-	case !secretRE.MatchString(name.Text):
-		w.bad(c, "secret %.70q must be the name of a secret of the device: letters, digits, '_', '.' and '-', at most 128", name.Text)
+	case !validSecretName(name.Text): // it is not shown: it may be the value
+		w.bad(c, "what secret is given is not the name of a secret of the device: letters, digits, '_', '.' and '-', at most 128; its value has no place here")
 	default:
 		w.secrets = append(w.secrets, name.Text)
 	}

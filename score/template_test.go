@@ -83,7 +83,7 @@ func TestTemplateProblems(t *testing.T) {
 		"{{ secret }}":                              "line 1: secret takes one value, and is given 0",
 		"{{ secret .vars.url }}":                    "line 1: secret takes the name of a secret in quotes",
 		`{{ "psk" | secret }}`:                      "line 1: secret takes the name of a secret in quotes",
-		`{{ secret "../x" }}`:                       `line 1: secret "../x" must be the name of a secret of the device`,
+		`{{ secret "../x" }}`:                       `line 1: what secret is given is not the name of a secret of the device: `,
 		"{{ .vars.url .vars.url }}":                 `line 1: ".vars.url" is no function`,
 		`{{ .vars.url | "x" }}`:                     "non executable command in pipeline",
 		"a\nb {{ if }}x{{ end }}":                   "line 2: missing value for if",

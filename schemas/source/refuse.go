@@ -50,14 +50,37 @@ func (d *Document) WrongType(path, want, pattern string) {
 	if !whole {
 		return
 	}
-	found := map[byte]string{null: "nothing", boolean: at.text, number: "the number " + at.text, object: "a mapping", list: "a list"}[at.kind]
-	if at.kind == text {
-		found = "text"
-		if s := at.string(); len(s) <= 40 && !strings.ContainsAny(s, "\n\r") {
-			found = fmt.Sprintf("the text %q", s)
-		}
+	found, how := nounOf(at), advice(at, want, pattern)
+	switch s := at.string(); {
+	case want == Object || strings.HasSuffix(path, "/secret"): // it is not shown: it may be the value of a secret, instead of its name
+		how = ""
+	case at.kind == number:
+		found = "the number " + at.text
+	case at.kind == text && len(s) <= 40 && !strings.ContainsAny(s, "\n\r"):
+		found = fmt.Sprintf("the text %q", s)
 	}
-	d.Report(path, score.Error, "found %s where %s%s", found, wanted[want], advice(at, want, pattern))
+	d.Report(path, score.Error, "found %s where %s%s", found, wanted[want], how)
+}
+
+func nounOf(n *node) string {
+	return map[byte]string{null: "nothing", boolean: n.text, number: "a number", object: "a mapping", list: "a list", text: "text"}[n.kind]
+}
+
+// NoMapping reports that the value at path is not the mapping that it must be, with fields.
+func (d *Document) NoMapping(path string, fields []string) {
+	if d.full(score.Error) {
+		return
+	}
+	at, _, _, whole := d.root.walk(path)
+	switch {
+	case !whole:
+	case slices.Equal(fields, []string{"secret"}) && at.kind != null:
+		d.Report(path, score.Error, "found %s where the name of a secret is wanted: keep the value on the device, and name it, as in {secret: NAME}", nounOf(at))
+	case len(fields) > 0 && at.kind != null:
+		d.Report(path, score.Error, "found %s where a mapping is wanted, with the fields %s", nounOf(at), names(fields))
+	default:
+		d.WrongType(path, Object, "")
+	}
 }
 
 // TooSmall reports that the number at path is less than least.
@@ -94,6 +117,7 @@ func advice(at *node, want, pattern string) string {
 // A format is a text with a pattern.
 type format struct {
 	want, example string
+	hidden        bool                       // the text is not shown: it may be a secret
 	repair        func(number string) string // what a number was probably meant to be
 }
 
@@ -104,6 +128,7 @@ var formats = map[string]format{
 	score.VolumePattern:   {want: "a volume as SOURCE:TARGET, with ':ro' behind for read only", example: "/srv/web:/data"},
 	score.DevicePattern:   {want: "a device below /dev as HOST, HOST:CONTAINER or HOST:CONTAINER:RIGHTS", example: "/dev/gpiochip0"},
 	score.IDPattern:       {want: "an id of lower-case letters, digits, '.', '_' and '-', parts divided by '/'", example: "broker/conf"},
+	score.SecretPattern:   {want: "the name of a secret of the device: letters, digits, '_', '.' and '-', at most 128; its value has no place here", example: "wifi-psk", hidden: true},
 	score.NamePattern:     {want: "a name of lower-case letters, digits and '-', at most 63", example: "kiosk-7"},
 }
 
@@ -135,7 +160,12 @@ func (d *Document) WrongText(path, pattern, about string) {
 	if !whole || at.kind != text {
 		return
 	}
-	if f, ok := formats[pattern]; ok {
+	f, ok := formats[pattern]
+	switch {
+	case ok && f.hidden:
+		d.Report(path, score.Error, "it is not %s", f.want)
+		return
+	case ok:
 		d.Report(path, score.Error, "%s is not %s, such as %q", shorten(at.string()), f.want, f.example)
 		return
 	}

@@ -46,6 +46,10 @@ func (s shaper) check(n *node, path string, t reflect.Type, f field) {
 	}
 	want, kind := jsonType(t)
 	if n.kind != kind {
+		if t.Kind() == reflect.Struct && want == Object {
+			s.d.NoMapping(path, slices.Sorted(slices.Values(s.of(t).known)))
+			return
+		}
 		s.d.WrongType(path, want, textTypes[t])
 		return
 	}
@@ -66,11 +70,7 @@ func (s shaper) check(n *node, path string, t reflect.Type, f field) {
 			s.check(n.items[i], path+"/"+escape(k.name), t.Elem(), field{})
 		}
 	case kind == object:
-		fields, ok := s.known[t]
-		if !ok {
-			fields = fieldsOf(t)
-			s.known[t] = fields
-		}
+		fields := s.of(t)
 		s.d.Fields(path, fields.known, fields.required)
 		for i, k := range n.keys {
 			if f, ok := fields.byName[k.name]; ok {
@@ -81,6 +81,15 @@ func (s shaper) check(n *node, path string, t reflect.Type, f field) {
 }
 
 // bounds stands in for what the schema says of numbers; decoding says the rest.
+func (s shaper) of(t reflect.Type) fields {
+	f, ok := s.known[t]
+	if !ok {
+		f = fieldsOf(t)
+		s.known[t] = f
+	}
+	return f
+}
+
 func (s shaper) bounds(n *node, path string, f field) {
 	v, err := strconv.ParseFloat(n.text, 64)
 	if err != nil {
