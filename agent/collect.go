@@ -179,6 +179,12 @@ func (p *pass) removeOne(ctx context.Context, o orphan, brake bool, behind strin
 		out.Code, out.Message = v.Code, v.Message
 		return false, nil
 	}
+	if o.score.Spec != nil && !p.dry && p.wasReverted(o.score.Spec.Claims()) {
+		st := unproved(interpret.CauseAbsent)
+		p.pace.note(paced, wish, st, tried, score.Engine{})
+		out.Code, out.Message = st.Code, st.Message
+		return false, p.ended(p.open(o), false)
+	}
 	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
 	defer cancel()
 	st, err := p.Table.Remove(ctx, o.score, interpret.CauseAbsent, g)
@@ -209,6 +215,16 @@ func (p *pass) removeOne(ctx context.Context, o orphan, brake bool, behind strin
 		p.gone = append(p.gone, did)
 	}
 	return true, nil
+}
+
+// open lists what of o was begun and is not ended.
+func (r *Runner) open(o orphan) (out []string) {
+	for _, e := range r.Store.ByScore(o.Manifest, o.Score) {
+		if r.Store.IsOpen(e.Resource) {
+			out = append(out, e.Resource)
+		}
+	}
+	return out
 }
 
 // removalMark is what the pace of the removal of o goes by: one that cut the device off does so

@@ -60,6 +60,10 @@ func (e *ending) Admit(ctx context.Context, a interpret.Action) (interpret.Verdi
 	if refusal != nil {
 		return *refusal, nil
 	}
+	if v, early := e.pace.holds(e.it.mark(), e.wish()); early && !e.dry && e.consent == nil {
+		e.effort = held
+		return v, nil
+	}
 	v := e.decide(a, prov)
 	if !v.Allow {
 		return v, nil

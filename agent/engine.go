@@ -9,19 +9,39 @@ import (
 	"github.com/continuo-fleet/continuo/score"
 )
 
-// groups are the locks that scores name: of one group, one at a time is played.
+// groups are the locks that scores name: of one group, one at a time is played. What could cut the
+// device off is a group of its own, because a proof would otherwise say something about several
+// changes, and take back those that are not to blame.
 type groups struct {
 	mu    sync.Mutex
 	locks map[string]chan struct{}
 }
 
-// lock waits until no other score of the group of it is being played, and returns how to let
+// cutsOff is the group of what could cut the device off. No score can name it.
+const cutsOff = "\x00"
+
+// lock waits until no other score of the groups of it is being played, and returns how to let
 // the next one go; nil if ctx or halt ended first.
-func (g *groups) lock(ctx context.Context, it *item, halt <-chan struct{}) (unlock func()) {
-	name := it.engine().Group
-	if name == "" {
-		return func() {}
+func (g *groups) lock(ctx context.Context, it *item, halt <-chan struct{}) func() {
+	unlock := func() {}
+	if name := it.engine().Group; name != "" {
+		if unlock = g.one(ctx, name, halt); unlock == nil {
+			return nil
+		}
 	}
+	if _, confirming := it.score.Spec.(score.Confirming); !confirming {
+		return unlock
+	}
+	alone := g.one(ctx, cutsOff, halt) // always the last, so that no two wait for each other
+	if alone == nil {
+		unlock()
+		return nil
+	}
+	return func() { alone(); unlock() }
+}
+
+// one waits for one group.
+func (g *groups) one(ctx context.Context, name string, halt <-chan struct{}) (unlock func()) {
 	g.mu.Lock()
 	if g.locks == nil {
 		g.locks = map[string]chan struct{}{}

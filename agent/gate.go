@@ -215,8 +215,8 @@ func (g *gate) Done(ctx context.Context, a interpret.Action, st interpret.ScoreS
 		}
 		r := store.Result{Resource: string(c)}
 		switch {
-		case st.Outcome == interpret.Failed && madeNothing(a, st):
-			r.Revert = true
+		case st.Outcome == interpret.Failed && madeNothing(a, st), st.Outcome == interpret.RolledBack, st.Outcome == interpret.Refused:
+			r.Revert = true // it is as it was, so it proves nothing, and what was never true is no drift
 		case st.Outcome == interpret.Changed:
 			r.LastChanged = g.it.manifest.generation
 			if i == 0 {

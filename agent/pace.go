@@ -133,7 +133,7 @@ func pause(n int, first time.Duration) time.Duration {
 // firstPause is how long to wait after the first failure. What was taken back because it cut the
 // device off does so again with every try.
 func firstPause(st interpret.ScoreStatus, en score.Engine) time.Duration {
-	if st.Outcome == interpret.RolledBack {
+	if st.Outcome == interpret.RolledBack || topology.Code(st.Code) == topology.CodeConnectivity {
 		return max(cutOffRetry, time.Duration(en.Delay))
 	}
 	return time.Duration(en.Delay)

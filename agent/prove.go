@@ -103,21 +103,33 @@ func (r *Runner) Recover(ctx context.Context) error {
 
 // takenBack is what is reported, once, of a score whose change Recover has taken back. To try it
 // again at once could cut the device off again, each time that it makes the agent stop; its pace
-// does that later.
+// does that later. What was proved before and is only made true again is not put off: a device
+// would be without its firewall until then.
 func (g *gate) takenBack() (st interpret.ScoreStatus, was bool) {
 	if g.dry {
 		return st, false
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, c := range g.it.claims {
-		was = was || g.reverted[c]
-		delete(g.reverted, c)
-	}
-	if !was {
+	cause := g.cause()
+	if !g.wasReverted(g.it.claims) || cause == interpret.CauseDrift && !g.it.score.Decommission {
 		return st, false
 	}
 	g.effort = tried
-	return interpret.ScoreStatus{Outcome: interpret.RolledBack, Code: interpret.Code(topology.CodeConnectivity), Cause: g.cause(),
-		Message: "it was taken back, because the agent stopped before it was proved that the fleet could be reached"}, true
+	return unproved(cause), true
+}
+
+// wasReverted reports, once, whether Recover has taken back a change of any of these.
+func (r *Runner) wasReverted(resources []score.Resource) (was bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range resources {
+		was = was || r.reverted[c]
+		delete(r.reverted, c)
+	}
+	return was
+}
+
+// unproved is what is reported of a change that Recover has taken back.
+func unproved(cause interpret.Cause) interpret.ScoreStatus {
+	return interpret.ScoreStatus{Outcome: interpret.RolledBack, Code: interpret.Code(topology.CodeConnectivity), Cause: cause,
+		Message: "it was taken back, because the agent stopped before it was proved that the fleet could be reached"}
 }

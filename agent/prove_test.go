@@ -34,6 +34,7 @@ func (l line) ReloadTriggers() []score.ID { return l.Reload }
 type wire struct {
 	value, before string
 	open          bool // a checkpoint
+	dead          bool // who made it was killed
 	log           []string
 	fail          error // of a reload
 }
@@ -89,6 +90,9 @@ type checkpoint struct{ w *wire }
 
 func (c checkpoint) Commit(context.Context) error { c.w.open = false; return nil }
 func (c checkpoint) Rollback(context.Context) error {
+	if c.w.dead {
+		return errors.New("the dead do nothing")
+	}
 	c.w.open, c.w.value = false, c.w.before
 	c.w.log = append(c.w.log, "back")
 	return nil
@@ -225,7 +229,7 @@ func TestKilledInsideTheWindow(t *testing.T) {
 		r, w := lineRig(t)
 		m := manifest("m", score.Score{ID: "l", Spec: line{Value: "better"}})
 		r.runner.Reach = func(context.Context) error {
-			r.disk = r.disk.Crash(store.LoseAll)
+			r.disk, w.dead = r.disk.Crash(store.LoseAll), true
 			panic("killed")
 		}
 		_, _ = r.runner.Apply(t.Context(), intent(1, m))
@@ -252,7 +256,7 @@ func TestKilledInsideTheWindow(t *testing.T) {
 
 // Recover is part of topology.Recoverer.
 func (w *wire) Recover(ctx context.Context) ([]topology.Resource, error) {
-	if !w.open {
+	if w.dead = false; !w.open {
 		return nil, nil
 	}
 	return []topology.Resource{"line"}, checkpoint{w}.Rollback(ctx)

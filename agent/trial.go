@@ -251,7 +251,7 @@ func (p *pass) failing(manifest string, late bool) (bad interpret.Rollback, fail
 			continue
 		}
 		unready := s.Outcome.Converged() && !s.Conditions.Good()
-		cannot := s.Outcome == interpret.Failed || s.Outcome == interpret.Unsupported || s.Outcome == interpret.Refused
+		cannot := s.Outcome == interpret.RolledBack || s.Outcome == interpret.Failed || s.Outcome == interpret.Unsupported || s.Outcome == interpret.Refused
 		if unready || cannot && !passing[s.Code] {
 			return interpret.Rollback{Score: s.ID, Code: interpret.CodeDeadline, Message: cmp.Or(s.Message, word(s))}, true
 		}

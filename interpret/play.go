@@ -172,10 +172,23 @@ func (b Binding) guarded(ctx context.Context, s score.Score, task Task, prove fu
 		b.takeBack(ctx, s, cp, st, Refused, CodeNoProof, "it could cut the device off, and this device has no server to prove that it does not: give confirm.connect, an address that must be reached")
 		return
 	}
-	do()
 	if cp == nil {
+		do()
 		return
 	}
+	crashed := true
+	defer func() {
+		if crashed { // what was begun must not wait for its window to be over
+			b.takeBack(ctx, s, cp, st, Failed, CodePanic, "its interpreter crashed")
+		}
+	}()
+	b.confirmed(ctx, s, cp, prove, st, do)
+	crashed = false
+}
+
+// confirmed does what changes the device, and keeps it if that is proved to be no harm.
+func (b Binding) confirmed(ctx context.Context, s score.Score, cp topology.Checkpoint, prove func(context.Context) error, st *ScoreStatus, do func()) {
+	do()
 	if st.Outcome != Changed {
 		b.takeBack(ctx, s, cp, st, st.Outcome, st.Code, st.Message)
 		return
@@ -195,7 +208,7 @@ func (b Binding) takeBack(ctx context.Context, s score.Score, cp topology.Checkp
 	defer cancel()
 	st.end(as, code, why)
 	if err := cp.Rollback(ctx); err != nil {
-		b.fault(st, "cannot take it back: "+why, err)
+		st.end(Failed, code, fmt.Sprintf("cannot take it back: %s: %s", topology.FaultOf(err).Text, why))
 	}
 	if obs, err := b.observe(ctx, s.Spec); err == nil {
 		st.observed(obs)

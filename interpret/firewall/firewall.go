@@ -122,9 +122,9 @@ func (interpreter) Apply(ctx context.Context, w topology.FirewallWriter, s score
 	return w.SetFirewall(ctx, topology.FirewallConfig{Drop: s.Input == score.InputDrop, Rules: rules(s), Mark: t.Mark})
 }
 
-// Checkpoint makes one unless everything is let in afterwards.
-func (interpreter) Checkpoint(ctx context.Context, w topology.FirewallWriter, s score.Firewall, _ interpret.Task) (topology.Checkpoint, error) {
-	if s.Input == score.InputAccept {
+// Checkpoint makes one unless everything is let in afterwards, as it is when the firewall is removed.
+func (interpreter) Checkpoint(ctx context.Context, w topology.FirewallWriter, s score.Firewall, t interpret.Task) (topology.Checkpoint, error) {
+	if s.Input == score.InputAccept || len(t.Changes) == 0 {
 		return nil, nil
 	}
 	return w.CheckpointFirewall(ctx, s.Confirmation().Window()+slack)

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"github.com/continuo-fleet/continuo/topology"
@@ -107,9 +108,16 @@ func (cp *netCheckpoint) Rollback(ctx context.Context) error {
 
 // recoverNetwork rolls back what a program that is gone left open. The lock is held.
 func (d *Device) recoverNetwork() []topology.Resource {
-	if d.net.open == nil {
+	cp := d.net.open
+	if cp == nil {
 		return nil
 	}
-	d.net.open.restore()
-	return []topology.Resource{"network"}
+	var of []topology.Resource
+	for name, p := range d.net.kept {
+		if was, there := cp.kept[name]; !there || !reflect.DeepEqual(p, was) {
+			of = append(of, connectionResource(name))
+		}
+	}
+	cp.restore()
+	return of
 }

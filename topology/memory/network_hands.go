@@ -75,9 +75,9 @@ func (d *Device) Carries(iface string) (name string) {
 	return name
 }
 
-// CheckpointOpen reports whether a checkpoint of the network is open.
+// CheckpointOpen reports whether a checkpoint is open, of whatever.
 func (d *Device) CheckpointOpen() (open bool) {
-	d.hands(func() { open = d.net.open != nil })
+	d.hands(func() { open = d.net.open != nil || len(d.open) > 0 })
 	return open
 }
 
