@@ -272,6 +272,19 @@ var containerFaults = []test[ContainerBench]{
 		equal(t, "id", st.ID, before.ID)
 		equal(t, "definition", st.Definition.Type, topology.Absent)
 	}},
+	{"container of somebody else with the name of an init container", func(t *testing.T, b ContainerBench) {
+		c := b.config(t, b.Runs, "taken")
+		c.Init = []topology.InitContainer{b.step(c, b.Succeeds, "one")}
+		name := c.Init[0].Name
+		after(t, func(context.Context) { _ = b.Hands.RemoveByHand(name) })
+		hands(t, b.Hands.RunByHand(name, b.Runs.Image, b.Runs.Command))
+		before := b.state(t, name)
+		fails(t, b.Containers.Run(t.Context(), c), topology.CodeForeign)
+		equal(t, "id of what was there", b.state(t, name).ID, before.ID)
+		equal(t, "definition", b.state(t, c.Name).Definition.Type, topology.Absent)
+		hands(t, b.Hands.RemoveByHand(name))
+		b.run(t, c)
+	}},
 	{"unit of somebody else", func(t *testing.T, b ContainerBench) {
 		c := b.config(t, b.Runs, "unit")
 		after(t, func(context.Context) { _ = b.Hands.Uninstall(c.Name + ".service") })

@@ -23,6 +23,11 @@ func (d *Device) run(cfg topology.ContainerConfig) error {
 	if k := d.containers[cfg.Name]; k != nil && k.config.Mark == "" {
 		return topology.Faultf(topology.CodeForeign, "the container %s (%s) was made by somebody else", cfg.Name, k.id)
 	}
+	for _, i := range cfg.Init {
+		if k := d.containers[i.Name]; k != nil && k.state != "absent" {
+			return topology.Faultf(topology.CodeForeign, "the name %s of an init container is taken by container %s", i.Name, k.id)
+		}
+	}
 	if n, err := d.lookup(p); err != nil {
 		return err
 	} else if n != nil && n.mark == "" && d.containers[cfg.Name] == nil {

@@ -158,12 +158,17 @@ func (n *containerNetworks) MakeContainerNetwork(ctx context.Context, want topol
 // replace stops the containers of a network while it is made anew. What fails brings the old
 // network back, so that they can start again.
 func (n *containerNetworks) replace(ctx context.Context, old, made bridge, ours []string) error {
+	var err error
+	stopped := 0
 	for _, c := range ours {
-		if err := n.services.Stop(ctx, unitOf(c)); err != nil {
-			return err
+		if err = n.services.Stop(ctx, unitOf(c)); err != nil {
+			break
 		}
+		stopped++
 	}
-	err := n.podman.removeBridge(ctx, old.Name)
+	if err == nil {
+		err = n.podman.removeBridge(ctx, old.Name)
+	}
 	if err == nil {
 		if err = n.podman.makeBridge(ctx, made); err != nil {
 			if back := n.podman.makeBridge(ctx, old); back != nil {
@@ -171,7 +176,7 @@ func (n *containerNetworks) replace(ctx context.Context, old, made bridge, ours 
 			}
 		}
 	}
-	for _, c := range ours {
+	for _, c := range ours[:stopped] {
 		n.forgetLook(c)
 		if started := n.services.Start(ctx, unitOf(c), true); started != nil && err == nil {
 			err = started

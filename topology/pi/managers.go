@@ -21,13 +21,14 @@ import (
 // The unit of a user is named USER/UNIT.
 type managers struct {
 	system *services
+	self   string // the unit that this process runs in
 
 	mu    sync.Mutex
 	users map[string]*services // by user and number
 }
 
 func newManagers(system *services) *managers {
-	return &managers{system: system, users: map[string]*services{}}
+	return &managers{system: system, self: unitOfSelf(), users: map[string]*services{}}
 }
 
 func (m *managers) close() {

@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,6 +25,9 @@ func secretID(container string, s topology.ContainerSecret) string {
 
 // maxSecret is what podman takes.
 const maxSecret = 512000 - 1
+
+// maxVariable is what the kernel takes of one variable, with its name, the sign between them and the byte behind it.
+const maxVariable = 128<<10 - 2
 
 // A keptSecret is a secret that podman has.
 type keptSecret struct {
@@ -54,6 +58,9 @@ func (c *containers) giveSecrets(ctx context.Context, cfg topology.ContainerConf
 	for _, s := range wanted {
 		if len(s.Value) == 0 || len(s.Value) > maxSecret {
 			return topology.Faultf(topology.CodeSecret, "the secret %s has %d bytes, and a container takes 1 to %d", s.Name, len(s.Value), maxSecret)
+		}
+		if s.Env != "" && (bytes.IndexByte(s.Value, 0) >= 0 || len(s.Value) > maxVariable-len(s.Env)) {
+			return topology.Faultf(topology.CodeSecret, "the secret %s cannot be the value of a variable: it has a NUL byte, or more than %d bytes; give it as a file, under secrets", s.Name, maxVariable)
 		}
 	}
 	all, err := c.podman.secrets(ctx)

@@ -68,7 +68,15 @@ func (b *definitionText) section(name string) {
 	b.WriteString("[" + name + "]\n")
 }
 
-func (b *definitionText) line(key, value string) { b.WriteString(key + "=" + value + "\n") }
+// line writes a setting. What would end its line, or go on in the next, is refused: lines of a definition are commands of
+// root.
+func (b *definitionText) line(key, value string) {
+	if strings.ContainsAny(value, "\n\r\x00") || strings.HasSuffix(value, `\`) {
+		b.bad = topology.Faultf(topology.CodeInvalid, "the value of %s in the definition of a container would not stay in its line", key)
+		return
+	}
+	b.WriteString(key + "=" + value + "\n")
+}
 
 // some writes a setting that is not left to others.
 func (b *definitionText) some(key, value string) {
@@ -154,13 +162,10 @@ func quadlet(c topology.ContainerConfig) ([]byte, error) {
 		b.section("Install")
 		b.line("WantedBy", "multi-user.target default.target")
 	}
-	text := b.Bytes()
-	switch {
-	case b.bad != nil:
+	if b.bad != nil {
 		return nil, b.bad
-	case bytes.ContainsRune(text, 0):
-		return nil, topology.Faultf(topology.CodeInvalid, "the definition of container %s would have a NUL byte", c.Name)
 	}
+	text := b.Bytes()
 	return append([]byte(textMark+textDigest(text)+"\n"), text...), nil
 }
 

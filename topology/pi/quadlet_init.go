@@ -144,3 +144,46 @@ func parseSeconds(s string) time.Duration {
 	}
 	return d
 }
+
+// isStep tells an init container from others of ours, which have the digest of their spec, and from foreign ones.
+func (f *inspected) isStep() bool {
+	return f.Config.Labels[ownerLabel] != "" && f.Config.Labels[specLabel] == ""
+}
+
+// freeForInit refuses a container whose init containers would take the place of others: podman replaces what has their
+// name at every start.
+func (c *containers) freeForInit(ctx context.Context, cfg topology.ContainerConfig) error {
+	for _, i := range cfg.Init {
+		found, err := c.podman.inspect(ctx, i.Name)
+		if err != nil {
+			return err
+		}
+		if found != nil && !found.isStep() {
+			return topology.Faultf(topology.CodeForeign, "the name %s of an init container is taken by container %.12s, which would be replaced; remove that, or choose another name", i.Name, found.ID)
+		}
+	}
+	return nil
+}
+
+// steps are the init containers of a container, by its definition.
+func (c *containers) steps(ctx context.Context, name string, u unitState) ([]topology.InitContainer, error) {
+	if u.Definition.Type != topology.Regular {
+		return nil, nil
+	}
+	text, err := c.files.Content(ctx, definitionFile(name), 1<<20)
+	return parseDefinition(text).config.Init, err
+}
+
+// removeSteps removes what a crash left of init containers.
+func (c *containers) removeSteps(ctx context.Context, steps []topology.InitContainer) error {
+	for _, i := range steps {
+		left, err := c.podman.inspect(ctx, i.Name)
+		if err == nil && left != nil && left.isStep() {
+			err = c.podman.removeContainer(ctx, left.ID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -137,7 +137,7 @@ func FuzzQuadletReadBack(f *testing.F) {
 	f.Add("${CONTINUO_EMPTY}", "r.example.org/a@sha256:aabb", "/srv/a \"b\" $c %d:/data:ro")
 	f.Add(`\x41 \\x41 "\`, "localhost/job:1", `"/x":/y`)
 	f.Fuzz(func(t *testing.T, value, image, volume string) {
-		if strings.ContainsAny(value+image+volume, "\x00") || strings.Contains(image+volume, "\n") || strings.HasPrefix(image, `"`) || strings.HasPrefix(volume, `"`) {
+		if strings.ContainsAny(value+image+volume, "\x00") || strings.ContainsAny(image+volume, "\n\r") || strings.HasSuffix(image, `\`) || strings.HasSuffix(volume, `\`) || strings.HasPrefix(image, `"`) || strings.HasPrefix(volume, `"`) {
 			return // no score can ask for it
 		}
 		c := topology.ContainerConfig{

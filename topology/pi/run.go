@@ -35,6 +35,9 @@ func (c *containers) run(ctx context.Context, cfg topology.ContainerConfig) erro
 	if err := c.mistaken(ctx, cfg.Name); err != nil {
 		return err
 	}
+	if err := c.freeForInit(ctx, cfg); err != nil {
+		return err
+	}
 	if err := c.able(ctx, cfg); err != nil {
 		return err
 	}
@@ -261,6 +264,10 @@ func (c *containers) RemoveContainer(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	steps, err := c.steps(ctx, name, u)
+	if err != nil {
+		return err
+	}
 	defer c.forgetLook(name)
 	unit := unitOf(name)
 	if u.Load != topology.NotFound && u.Active != "inactive" && u.Active != "failed" {
@@ -288,6 +295,9 @@ func (c *containers) RemoveContainer(ctx context.Context, name string) error {
 		err = c.podman.removeContainer(ctx, left.ID)
 	}
 	if err != nil {
+		return err
+	}
+	if err := c.removeSteps(ctx, steps); err != nil {
 		return err
 	}
 	return c.dropSecrets(ctx, name, topology.ContainerConfig{})

@@ -99,6 +99,7 @@ type unitState struct {
 	topology.ServiceState
 	sourcePath string   // the file a generator made it from
 	dropIns    []string // that were loaded
+	names      []string // that it has
 	job        uint32   // 0: none
 }
 
@@ -167,6 +168,7 @@ func query(ctx context.Context, l *link, unit string) (unitState, error) {
 	u.CanReload, _ = p["CanReload"].Value().(bool)
 	u.Stale, _ = p["NeedDaemonReload"].Value().(bool)
 	u.dropIns, _ = p["DropInPaths"].Value().([]string)
+	u.names, _ = p["Names"].Value().([]string)
 	u.Triggers, u.TriggeredBy = p.names("Triggers"), p.names("TriggeredBy")
 	if u.Type != "" {
 		u.Limits = p.limits()
