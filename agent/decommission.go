@@ -106,8 +106,8 @@ func (e *ending) forget() error {
 	return e.Store.Release(gone...)
 }
 
-func (e *ending) Done(_ context.Context, _ interpret.Action, st interpret.ScoreStatus) error {
-	return e.ended(e.going, st.Outcome.Converged())
+func (e *ending) Done(ctx context.Context, _ interpret.Action, st interpret.ScoreStatus) error {
+	return e.ended(ctx, e.going, st.Outcome.Converged())
 }
 
 func (*ending) Holds(context.Context, score.Score, topology.Mark) error { return nil }

@@ -23,6 +23,7 @@ type gate struct {
 	it      *item
 	renewed bool // a score that restarts this one has changed since its last try
 	ignored bool // how it differs does not count
+	sealed  bool // what is there may hold a secret that the score does not name
 
 	effort effort
 	action interpret.PlannedAction // the last one that it was asked about
@@ -133,7 +134,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 			Message: fmt.Sprintf("it was changed as often as its limit allows; next time at %s UTC", again.UTC().Format(time.TimeOnly))}, nil
 	}
 	backup := entry.Backup // of what was there before it was ours
-	if a.Found && (prov == interpret.Foreign || g.consent != nil && replaces(a) && edited(entry, a.Text) && !holdsSecret(g.it.score)) {
+	if a.Found && (prov == interpret.Foreign || g.consent != nil && replaces(a) && edited(entry, a.Text) && !holdsSecret(g.it.score) && !g.sealed) {
 		name, err := g.backUp(ctx, g.consent != nil)
 		if refusal := unkept(err); refusal != nil {
 			return *refusal, nil
@@ -151,7 +152,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	if a.Cause == interpret.CauseIntent || a.Cause == interpret.CauseRollback {
 		entry.LastChanged = 0 // until it is true for once, it is no drift
 	}
-	if err := g.Store.BeginWith(g.owns(), g.actions(entry, how, backup, v.Authority)...); err != nil {
+	if err := g.Store.BeginWith(g.seals(g.owns()), g.actions(entry, how, backup, v.Authority)...); err != nil {
 		return interpret.Verdict{}, err
 	}
 	g.effort = tried
@@ -208,6 +209,10 @@ func (g *gate) Done(ctx context.Context, a interpret.Action, st interpret.ScoreS
 	if st.Outcome == interpret.Failed && errors.Is(ctx.Err(), context.Canceled) && !madeNothing(a, st) {
 		return nil // the agent was told to stop: what was begun stays so, and the next start may finish it
 	}
+	var notes map[string]string
+	if st.Outcome == interpret.Changed {
+		notes = g.unseals()
+	}
 	var results []store.Result
 	for i, c := range g.it.claims {
 		if !g.Store.IsOpen(string(c)) {
@@ -229,7 +234,7 @@ func (g *gate) Done(ctx context.Context, a interpret.Action, st interpret.ScoreS
 		}
 		results = append(results, r)
 	}
-	return g.Store.End(results...)
+	return g.Store.EndWith(notes, results...)
 }
 
 // madeNothing reports whether an action that failed left everything as it was: it proves no

@@ -43,6 +43,11 @@ func (g *gate) Holds(ctx context.Context, _ score.Score, mark topology.Mark) err
 			return g.Done(ctx, interpret.Action{}, interpret.ScoreStatus{Outcome: interpret.Changed})
 		}
 	}
+	if notes := g.unseals(); notes != nil {
+		if err := g.Store.SetNotes(notes); err != nil {
+			return err
+		}
+	}
 	now := g.settled()
 	generation := g.it.manifest.generation
 	if e.Triggers == now && (e.LastChanged > 0 || generation == 0) && g.kept() {

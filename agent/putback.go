@@ -35,13 +35,14 @@ func (r *Runner) restored(path string, st interpret.ScoreStatus) interpret.Recei
 
 // PreviewRestore compares a file with a backup, and changes nothing.
 func (r *Runner) PreviewRestore(ctx context.Context, backup string) (interpret.ScoreStatus, error) {
-	w, _, err := r.wishOf(backup)
+	w, path, err := r.wishOf(backup)
 	if err != nil {
 		return interpret.ScoreStatus{}, err
 	}
 	if code, why, refused := r.Ceiling.Refuses(w.Score); refused {
 		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: code, Message: why}, nil
 	}
+	ctx, _ = r.seal(ctx, []score.Resource{score.Resource("file:" + path)}, "")
 	return r.Table.Observe(ctx, w), nil
 }
 
@@ -55,7 +56,8 @@ func (r *Runner) restore(ctx context.Context, backup string, given authority.Giv
 	if code, why, refused := r.Ceiling.Refuses(w.Score); refused {
 		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: code, Message: why}, path, nil
 	}
-	st, err = r.Table.Play(ctx, w, restoring{r, path, given, name})
+	ctx, sealed := r.seal(ctx, []score.Resource{score.Resource("file:" + path)}, "")
+	st, err = r.Table.Play(ctx, w, restoring{r, path, given, name, sealed})
 	return st, path, err
 }
 
@@ -78,6 +80,8 @@ type restoring struct {
 	path  string
 	given authority.Given
 	name  string
+	// sealed: what is there holds a secret, which its score can put there again, and no copy of it is kept.
+	sealed bool
 }
 
 func (g restoring) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict, error) {
@@ -89,7 +93,7 @@ func (g restoring) Admit(ctx context.Context, a interpret.Action) (interpret.Ver
 		return interpret.Verdict{Outcome: outcomeOf(d), Code: d.Code, Message: d.Reason}, nil
 	}
 	name := ""
-	if a.Found {
+	if a.Found && !g.sealed {
 		var err error
 		name, err = g.backUpFile(ctx, g.path)
 		if refusal := unkept(err); refusal != nil {
@@ -161,7 +165,7 @@ func (r *Runner) keepEdited(ctx context.Context, s score.Score) (name string, re
 	sums := map[string]string{} // by path; empty if nobody knows what it was: then it is kept
 	switch spec := s.Spec.(type) {
 	case score.File:
-		if !spec.AttributesOnly && spec.State != score.Absent && !holdsSecret(s) { // nothing goes otherwise
+		if !spec.AttributesOnly && spec.State != score.Absent && !holdsSecret(s) && !r.isSealed("file:"+spec.Path, "") { // nothing goes otherwise
 			sums[spec.Path], _ = spec.ContentDigest()
 		}
 	case score.Service:

@@ -135,16 +135,20 @@ func (r *removal) Done(ctx context.Context, _ interpret.Action, st interpret.Sco
 	if o := r.orphan; st.Outcome.Converged() && r.restores(o) {
 		r.unrestored = r.putBack(ctx, o)
 	}
-	return r.ended(r.going, st.Outcome.Converged() && r.unrestored == "")
+	return r.ended(ctx, r.going, st.Outcome.Converged() && r.unrestored == "")
 }
 
 // ended writes down what came of a removal.
-func (r *Runner) ended(going []string, gone bool) error {
+func (r *Runner) ended(ctx context.Context, going []string, gone bool) error {
 	results := make([]store.Result, len(going))
 	for i, res := range going {
 		results[i] = store.Result{Resource: res, Release: gone}
 	}
-	return r.Store.End(results...)
+	var notes map[string]string
+	if gone {
+		notes = r.unsealed(ctx, going)
+	}
+	return r.Store.EndWith(notes, results...)
 }
 
 // putBack makes a file again as the backup of o has it. It tells what is in the way and may not be

@@ -90,7 +90,7 @@ func (w writer) write(ctx context.Context, s score.File, fw topology.FileWrite, 
 // replaced is what WriteFile is to replace: a digest that nobody else is told. Of a file that
 // holds a secret only the fingerprint was seen, so that it is looked at again.
 func (w writer) replaced(ctx context.Context, p string, c content, seen string) (string, error) {
-	if !c.secret {
+	if !c.hides() {
 		return seen, nil
 	}
 	st, err := w.File(ctx, p)
@@ -101,7 +101,7 @@ func (w writer) replaced(ctx context.Context, p string, c content, seen string) 
 	if err != nil {
 		return "", err
 	}
-	if w.secrets.Fingerprint(b) != seen {
+	if w.fingerprint(b) != seen {
 		return "", topology.Faultf(topology.CodeChanged, "%s was changed by somebody else just now, and was left so", p)
 	}
 	return digest(b), nil

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -35,24 +36,29 @@ type content struct {
 	bytes  []byte // nil of a blob
 	sha256 string
 	size   int64
-	secret bool
+	secret bool // it holds one
+	sealed bool // what it takes the place of may hold one
 }
+
+// hides reports whether nobody is told the digest of what is in the place of c.
+func (c content) hides() bool { return c.secret || c.sealed }
 
 // content finds out what s is to hold.
 func (s sources) content(ctx context.Context, f score.File) (content, error) {
+	sealed := interpret.Sealed(ctx)
 	switch {
 	case f.ContentFrom != "":
 		return content{}, topology.Faultf(topology.CodeInvalid, "the content of %s is in the fleet repository, as %s: publish resolves contentFrom, and no device can", f.Path, f.ContentFrom)
 	case f.Blob != nil:
-		return content{sha256: f.Blob.SHA256, size: f.Blob.Size}, nil
+		return content{sha256: f.Blob.SHA256, size: f.Blob.Size, sealed: sealed}, nil
 	case f.Template != nil:
 		text, err := s.render(ctx, *f.Template)
 		if err != nil {
 			return content{}, err
 		}
-		return content{[]byte(text), digest([]byte(text)), int64(len(text)), len(f.SecretNames()) > 0}, nil
+		return content{[]byte(text), digest([]byte(text)), int64(len(text)), len(f.SecretNames()) > 0, sealed}, nil
 	}
-	return content{[]byte(f.Content), digest([]byte(f.Content)), int64(len(f.Content)), false}, nil
+	return content{[]byte(f.Content), digest([]byte(f.Content)), int64(len(f.Content)), false, sealed}, nil
 }
 
 // render fills in a template. No error of it holds a value of a secret.
@@ -99,13 +105,15 @@ func (o *Observed) compare(ctx context.Context, r reader, f score.File, st topol
 		if err != nil {
 			return err
 		}
-		same, o.SHA256 = sum == want.sha256, sum
+		if same = sum == want.sha256; !want.hides() {
+			o.SHA256 = sum
+		}
 	}
 	held := want.bytes // what the file holds; nil if that is not to be known
 	if !same {
 		held = nil
 	}
-	if o.Present && !same && (want.secret || len(f.Normalize) > 0) && st.Size <= maxCompared {
+	if o.Present && !same && (want.hides() || len(f.Normalize) > 0) && st.Size <= maxCompared {
 		b, err := r.Content(ctx, f.Path, maxCompared)
 		if err != nil {
 			return err
@@ -115,22 +123,32 @@ func (o *Observed) compare(ctx context.Context, r reader, f score.File, st topol
 	if held != nil && len(f.Normalize) > 0 {
 		have := score.Normalize(held, f.Normalize)
 		same = same || bytes.Equal(have, score.Normalize(want.bytes, f.Normalize))
-		if !want.secret {
+		if !want.hides() {
 			o.Normalized = digest(have)
 		}
 	}
-	if want.secret {
+	o.have, o.want = o.SHA256, want.sha256
+	if want.hides() {
 		if held != nil && o.Present {
-			o.Fingerprint = r.secrets.Fingerprint(held)
+			o.Fingerprint = r.fingerprint(held)
 		}
-		o.have, o.want = o.Fingerprint, r.secrets.Fingerprint(want.bytes)
-	} else {
-		o.have, o.want = o.SHA256, want.sha256
+		o.have = o.Fingerprint
+	}
+	if want.secret {
+		o.want = r.fingerprint(want.bytes)
 	}
 	if same {
 		o.want = o.have
 	}
 	return nil
+}
+
+// fingerprint is empty on a device that keeps no secrets.
+func (s sources) fingerprint(b []byte) string {
+	if s.secrets == nil {
+		return ""
+	}
+	return s.secrets.Fingerprint(b)
 }
 
 func digest(b []byte) string {

@@ -111,7 +111,7 @@ func (interpreter) Observe(ctx context.Context, r reader, s score.File) (Observe
 		o.Present, o.Links = true, st.Links
 		o.Mode, o.Owner, o.Group = score.Mode(st.Mode).String(), st.Owner, st.Group
 		o.uid, o.gid = strconv.FormatUint(uint64(st.UID), 10), strconv.FormatUint(uint64(st.GID), 10)
-		if len(s.SecretNames()) == 0 {
+		if len(s.SecretNames()) == 0 && !interpret.Sealed(ctx) {
 			o.SHA256, o.Size = st.SHA256, st.Size
 		}
 	case topology.Symlink:
@@ -131,7 +131,7 @@ func (interpreter) Observe(ctx context.Context, r reader, s score.File) (Observe
 
 // Text is the content of a file that is one, up to 64 KiB, and holds no secret.
 func (interpreter) Text(ctx context.Context, r reader, s score.File) (string, bool, bool) {
-	if len(s.SecretNames()) > 0 || s.Blob != nil || s.AttributesOnly {
+	if len(s.SecretNames()) > 0 || interpret.Sealed(ctx) || s.Blob != nil || s.AttributesOnly {
 		return "", false, false
 	}
 	st, err := r.File(ctx, s.Path)
