@@ -30,7 +30,10 @@ func (t Template) Render(facts map[string]string, secrets map[string][]byte) (st
 	if bad != nil {
 		return "", bad
 	}
-	r := renderer{vars: t.Vars, facts: facts, secrets: secrets}
+	r := renderer{vars: t.Vars, facts: facts, secrets: map[string]string{}}
+	for name, b := range secrets {
+		r.secrets[name] = string(b) // once, however often it is used
+	}
 	err := r.list(p.root)
 	return r.out.String(), err
 }
@@ -61,10 +64,9 @@ func (v value) string() (string, error) {
 }
 
 type renderer struct {
-	vars, facts map[string]string
-	secrets     map[string][]byte
-	out         strings.Builder
-	work        int
+	vars, facts, secrets map[string]string
+	out                  strings.Builder
+	work                 int
 }
 
 var errTooLarge = fmt.Errorf("the template makes more than %d bytes", maxRendered)
@@ -150,11 +152,11 @@ func (r *renderer) command(c *parse.CommandNode, given []value) (value, error) {
 }
 
 func (r *renderer) secret(name string) (value, error) {
-	b, ok := r.secrets[name]
+	text, ok := r.secrets[name]
 	if !ok {
 		return value{}, fmt.Errorf("the device has no secret %q", name)
 	}
-	return value{text: string(b)}, nil
+	return value{text: text}, nil
 }
 
 func (r *renderer) value(n parse.Node) (value, error) {
@@ -223,11 +225,17 @@ var templateFuncs = map[string]templateFunc{
 		return args[0], nil
 	}},
 	"join": {2, 0, func(args []value) (value, error) { // the first stands between the others
-		texts := make([]string, len(args))
+		texts, size := make([]string, len(args)), 0
 		for i, a := range args {
 			var err error
 			if texts[i], err = a.string(); err != nil {
 				return value{}, err
+			}
+			if size += len(texts[i]); i > 1 {
+				size += len(texts[0])
+			}
+			if size > maxRendered { // before it is made: some kilobytes of text could name some megabytes a thousand times
+				return value{}, errTooLarge
 			}
 		}
 		return value{text: strings.Join(texts[1:], texts[0])}, nil

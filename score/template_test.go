@@ -3,6 +3,7 @@ package score_test
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -141,6 +142,24 @@ func TestTemplateIsBounded(t *testing.T) {
 	} {
 		if out, err := (score.Template{Text: text, Vars: big}).Render(nil, nil); err == nil || len(out) > 1<<20 || !strings.Contains(err.Error(), "makes more than 1048576 bytes") {
 			t.Errorf("%.40q: %d bytes, %v", text, len(out), err)
+		}
+	}
+}
+
+// TestTemplateBomb: what is too large is not made first, and refused then: a small device would not live to refuse it.
+func TestTemplateBomb(t *testing.T) {
+	huge := strings.Repeat("x", 1<<20)
+	for _, text := range []string{
+		`{{ join "" ` + strings.Repeat(`(secret "a") `, 500) + "}}",
+		`{{ join "" ` + strings.Repeat(`.vars.v `, 500) + "}}",
+		`{{ join .vars.v ` + strings.Repeat(`"" `, 500) + "}}",
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := (score.Template{Text: text, Vars: map[string]string{"v": huge}}).Render(nil, map[string][]byte{"a": []byte(huge)})
+		runtime.ReadMemStats(&after)
+		if made := (after.TotalAlloc - before.TotalAlloc) >> 20; err == nil || !strings.Contains(err.Error(), "makes more than 1048576 bytes") || made > 30 {
+			t.Errorf("%.40q: %d MiB were made, %v", text, made, err)
 		}
 	}
 }
