@@ -61,23 +61,33 @@ func isAgents(p string) bool {
 	if base := path.Base(p); base == "continuo-agent" {
 		return true
 	}
-	for _, root := range unitRoots {
-		unit, ok := strings.CutPrefix(p, root+"/systemd/system/")
-		if ok && (strings.HasPrefix(unit, "continuo-agent.") || strings.HasPrefix(unit, "continuo-.service.d/") || strings.HasPrefix(unit, "service.d/")) { // the last two are drop-ins by prefix, and for all services
+	for _, dir := range unitDirs {
+		unit, ok := strings.CutPrefix(p, dir+"/")
+		first, _, _ := strings.Cut(unit, "/")
+		switch {
+		case !ok:
+		case strings.HasPrefix(unit, "continuo-agent."), first == "continuo-.service.d", first == "service.d": // the last two are drop-ins by prefix, and for all services
+			return true
+		case path.Base(p) == "continuo-agent.service": // the link that starts it with the device
 			return true
 		}
 	}
 	return false
 }
 
-var unitRoots = []string{"/etc", "/run", "/usr/lib", "/lib", "/usr/local/lib"}
+// unitDirs are where systemd looks for units and drop-ins: systemd.unit(5).
+var unitDirs = []string{
+	"/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient", "/run/systemd/generator.early",
+	"/etc/systemd/system", "/etc/systemd/system.attached", "/run/systemd/system", "/run/systemd/system.attached", "/run/systemd/generator",
+	"/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system", "/run/systemd/generator.late",
+}
 
 // holdsAgents reports whether p is a directory on the way to the agent's own files. Whoever
 // owns one of them can put others in their place.
 func holdsAgents(p string) bool {
 	below := []string{"/etc/continuo", "/var/lib/continuo", "/run/continuo", "/usr/bin/x", "/usr/local/bin/x", "/usr/sbin/x", "/bin/x"}
-	for _, root := range unitRoots {
-		below = append(below, root+"/systemd/system/x")
+	for _, dir := range unitDirs {
+		below = append(below, dir+"/x")
 	}
 	return slices.ContainsFunc(below, func(own string) bool { return strings.HasPrefix(own, strings.TrimSuffix(p, "/")+"/") })
 }

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"cmp"
 	"path"
 	"strings"
 )
@@ -33,6 +34,22 @@ func (Symlink) Kind() Kind { return KindSymlink }
 
 // Claims is the path.
 func (s Symlink) Claims() []Resource { return []Resource{fileResource(s.Path)} }
+
+// Touches is the link, and where it leads to: a container that sees the link sees that. A target with a name before a ".."
+// is not cleaned, because the name may be a link itself.
+func (s Symlink) Touches() Touches {
+	t := Touches{Paths: []string{s.Path}}
+	switch to := strings.TrimSuffix(s.Target, "/"); {
+	case s.State == Absent:
+	case path.IsAbs(to) || s.Target == "/":
+		t.Paths = append(t.Paths, cmp.Or(to, "/"))
+	case to == path.Clean(to):
+		t.Paths = append(t.Paths, path.Join(path.Dir(s.Path), to))
+	default:
+		t.Paths = append(t.Paths, path.Dir(s.Path)+"/"+to)
+	}
+	return t
+}
 
 // AddSymlink adds a symbolic link to a draft.
 func AddSymlink[P Files](d *Draft[P], id ID, s Symlink) Ref[Symlink] { return add(d, id, s) }

@@ -20,8 +20,8 @@ type Ceiling struct {
 	Policy *score.Policy `json:"policy,omitempty"`
 	// Kinds are the kinds of scores that are played.
 	Kinds []score.Kind `json:"kinds,omitzero"`
-	// Paths are directories, or single files, that files may be written to, and that containers may see, device nodes
-	// included. What a service or a container needs for itself, such as its unit file, is not meant.
+	// Paths are directories, or single files, that files may be written to, that links may lead to, and that containers may
+	// see, device nodes included. What a service or a container needs for itself, such as its unit file, is not meant.
 	Paths []string `json:"paths,omitzero"`
 	// Images are registries, or repositories below one, that images may come from: registry.example.org/team.
 	Images []string `json:"images,omitzero"`
@@ -129,7 +129,11 @@ func below(p string, roots []string) bool {
 
 // Where the service manager and podman look for what they are to run.
 var (
-	unitDirs    = []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
+	unitDirs = []string{
+		"/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient", "/run/systemd/generator.early",
+		"/etc/systemd/system", "/etc/systemd/system.attached", "/run/systemd/system", "/run/systemd/system.attached", "/run/systemd/generator",
+		"/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system", "/run/systemd/generator.late",
+	}
 	quadletDirs = []string{"/etc/containers/systemd", "/run/containers/systemd", "/usr/share/containers/systemd"}
 )
 

@@ -12,6 +12,7 @@ import (
 
 func TestCeilingRefuses(t *testing.T) { // H67: also if the signer is trusted
 	file := func(path string) score.Spec { return score.File{Path: path} }
+	link := func(path, target string) score.Spec { return score.Symlink{Path: path, Target: target} }
 	unit := func(name string) score.Spec { return score.Service{Unit: name, UnitFile: "[Unit]\n"} }
 	image := func(ref string, sources ...string) score.Spec {
 		c := score.Container{Name: "web", Image: ref}
@@ -54,6 +55,14 @@ func TestCeilingRefuses(t *testing.T) { // H67: also if the signer is trusted
 		{"relative", paths, file("srv/app/x"), CodePath, ""},
 		{"everything", Ceiling{Paths: []string{"/"}}, file("/etc/motd"), "", ""},
 		{"nothing", Ceiling{Paths: []string{}}, file("/etc/motd"), CodePath, ""},
+		{"link", paths, link("/srv/app/l", "/etc/motd"), "", ""},
+		{"link, from where it is", paths, link("/srv/app/a/l", "../b/"), "", ""},
+		{"link that is to go", paths, score.Symlink{Path: "/srv/app/l", Target: "/etc", State: score.Absent}, "", ""},
+		{"link to elsewhere, which a container may be shown", paths, link("/srv/app/l", "/etc"), CodePath, "does not let /etc be touched"},
+		{"link to everything", paths, link("/srv/app/l", "/"), CodePath, "does not let / be touched"},
+		{"link up", paths, link("/srv/app/a/l", "../.."), CodePath, "does not let /srv be touched"},
+		{"link through another one, which may lead up", paths, link("/srv/app/l", "a/../etc"), CodePath, "does not let /srv/app/a/../etc be touched"},
+		{"link through another one by its whole path", paths, link("/srv/app/l", "/srv/app/a/../etc"), CodePath, "does not let /srv/app/a/../etc be touched"},
 		{"volume", paths, image("docker.io/library/nginx:1", "cache", "/srv/app/data"), "", ""},
 		{"volume elsewhere", paths, image("docker.io/library/nginx:1", "/srv/app/data", "/home"), CodePath, "does not let /home be touched"},
 		{"a unit file is where it is", paths, unit("kiosk.service"), "", ""},
