@@ -114,6 +114,15 @@ func (p *pass) takeOver(ctx context.Context, it *item, operation string) (backup
 // ours: it is foreign all the same.
 const noteReleased = "released/"
 
+// releaseOf is the note of a resource. The path of a file may be longer than the name of a note.
+func releaseOf(resource string) string {
+	const longest = 256 - len(noteReleased)
+	if len(resource) > longest {
+		resource = "sha256:" + digestOf(resource)
+	}
+	return noteReleased + resource
+}
+
 // release gives up what scores own. It stays as it is.
 func (a *Agent) release(o order) interpret.Receipt {
 	var resources []string
@@ -122,7 +131,7 @@ func (a *Agent) release(o order) interpret.Receipt {
 	for _, e := range a.Runner.Store.ByManifest(o.op.Manifest) {
 		if len(o.op.Scores) == 0 || slices.Contains(o.op.Scores, score.ID(e.Score)) {
 			resources = append(resources, e.Resource)
-			notes[noteReleased+e.Resource] = "by " + o.op.ID
+			notes[releaseOf(e.Resource)] = "by " + o.op.ID
 			r.Actions = append(r.Actions, interpret.ReceiptAction{Manifest: e.Manifest, Score: score.ID(e.Score), Kind: score.Kind(e.Kind),
 				Outcome: interpret.Unchanged, Authority: "plan:" + o.op.ID, Resources: []score.Resource{score.Resource(e.Resource)}})
 		}

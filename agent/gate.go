@@ -165,7 +165,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 // wasReleased reports whether a thing was given up: a mark of ours that it may carry still, of whatever
 // score it was, means nothing.
 func (r *Runner) wasReleased(res score.Resource) bool {
-	_, ok := r.Store.Note(noteReleased + string(res))
+	_, ok := r.Store.Note(releaseOf(string(res)))
 	return ok
 }
 
@@ -174,7 +174,7 @@ func (g *gate) owns() map[string]string {
 	notes := map[string]string{}
 	for _, c := range g.it.claims {
 		if g.wasReleased(c) {
-			notes[noteReleased+string(c)] = ""
+			notes[releaseOf(string(c))] = ""
 		}
 	}
 	return notes

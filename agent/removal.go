@@ -120,7 +120,7 @@ func (r *removal) giveUp(mark topology.Mark) error {
 	for _, e := range r.entries() {
 		resources = append(resources, e.Resource)
 		if mark != "" {
-			notes[noteReleased+e.Resource] = string(mark)
+			notes[releaseOf(e.Resource)] = string(mark)
 		}
 	}
 	if err := r.Store.SetNotes(notes); err != nil {
