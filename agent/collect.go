@@ -183,7 +183,7 @@ func (p *pass) removeOne(ctx context.Context, o orphan, brake bool, behind strin
 		st := unproved(interpret.CauseAbsent)
 		p.pace.note(paced, wish, st, tried, score.Engine{})
 		out.Code, out.Message = st.Code, st.Message
-		return false, p.ended(p.open(o), false)
+		return false, p.ended(ctx, p.open(o), false)
 	}
 	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
 	defer cancel()
