@@ -152,3 +152,16 @@ func TestWhatShowsKnowsNoKind(t *testing.T) {
 		t.Errorf("only %d files were read", read)
 	}
 }
+
+// The README has every kind once, with its example.
+func TestReadmeHasEveryKind(t *testing.T) {
+	readme := readText(t, "README.md")
+	for _, k := range score.Kinds() {
+		if n := strings.Count(readme, "\n| [`"+string(k.Kind)+"`](examples/"+string(k.Kind)+".yaml) | "); n != 1 {
+			t.Errorf("%s is there %d times", k.Kind, n)
+		}
+	}
+	if rows := strings.Count(readme, "\n| [`"); rows != len(score.Kinds()) {
+		t.Errorf("there are %d rows for %d kinds", rows, len(score.Kinds()))
+	}
+}

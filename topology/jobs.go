@@ -68,6 +68,7 @@ type JobState struct {
 	ExitCode    int       // if it exited
 	Signal      string    // that killed it, without SIG
 	Output      string    // the end of what it wrote: as Log of a service returns it
+	Truncated   bool      // it wrote more before that
 }
 
 // A JobReader tells what became of jobs.

@@ -65,6 +65,8 @@ type Observed struct {
 	Killed *Killed `json:"killed,omitempty"`
 	// Output is the end of what it wrote, 4 KiB at most.
 	Output string `json:"output,omitempty"`
+	// Truncated: it wrote more before that.
+	Truncated bool `json:"truncated,omitzero"`
 
 	mark topology.Mark
 	well bool // it ended as the score wants it
@@ -137,7 +139,7 @@ func (interpreter) Observe(ctx context.Context, r topology.JobReader, s score.Jo
 	}
 	o := Observed{
 		Phase: st.Phase, Digest: st.Digest, Tries: st.Tries, Interrupted: st.Interrupted, Began: st.Began, Ended: st.Ended,
-		Output: st.Output, mark: st.Mark,
+		Output: st.Output, Truncated: st.Truncated, mark: st.Mark,
 	}
 	switch {
 	case st.Phase != topology.JobEnded:

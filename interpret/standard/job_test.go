@@ -1,6 +1,7 @@
 package standard_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -52,7 +53,10 @@ func TestJobFails(t *testing.T) {
 		ok   func(job.Observed) bool
 	}{
 		{"exit 3", memory.JobEnd{ExitCode: 3, Output: "cannot connect"}, topology.CodeExited, func(o job.Observed) bool {
-			return o.Exited != nil && o.Exited.Code == 3 && o.Output == "cannot connect"
+			return o.Exited != nil && o.Exited.Code == 3 && o.Output == "cannot connect" && !o.Truncated
+		}},
+		{"much output", memory.JobEnd{ExitCode: 1, Output: strings.Repeat("line\n", 1e5) + "last"}, topology.CodeExited, func(o job.Observed) bool { // H43
+			return o.Exited.Code == 1 && len(o.Output) <= topology.LogBytes && strings.HasSuffix(o.Output, "last") && o.Truncated
 		}},
 		{"timeout", memory.JobEnd{Result: topology.JobTimedOut}, topology.CodeTimeout, func(o job.Observed) bool { return o.TimedOut != nil && o.Exited == nil }},
 		{"signal", memory.JobEnd{Result: topology.JobKilled, Signal: "SEGV"}, topology.CodeExited, func(o job.Observed) bool { return o.Killed != nil && o.Killed.Signal == "SEGV" }},

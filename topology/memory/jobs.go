@@ -90,7 +90,8 @@ func first(words []string) string {
 
 func (d *Device) endJob(name string, end JobEnd) {
 	st := d.jobs[name]
-	st.Phase, st.Result, st.ExitCode, st.Signal, st.Output, st.Ended = topology.JobEnded, end.Result, end.ExitCode, end.Signal, end.Output, time.Now()
+	st.Phase, st.Result, st.ExitCode, st.Signal, st.Ended = topology.JobEnded, end.Result, end.ExitCode, end.Signal, time.Now()
+	st.Output, st.Truncated = topology.Excerpt(end.Output), topology.Exceeds(end.Output)
 	if st.Result == "" {
 		st.Result = topology.JobExited
 	}

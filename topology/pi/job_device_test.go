@@ -73,12 +73,12 @@ func TestJobSays(t *testing.T) {
 		ok     func(topology.JobState) bool
 	}{
 		{"output", func(c *topology.JobConfig) { c.Exec = []string{"/bin/sh", "-c", "echo one; echo two >&2; exit 3"} },
-			func(st topology.JobState) bool { return st.ExitCode == 3 && st.Output == "one\ntwo" }},
+			func(st topology.JobState) bool { return st.ExitCode == 3 && st.Output == "one\ntwo" && !st.Truncated }},
 		{"much output", func(c *topology.JobConfig) {
 			c.Exec = []string{"/bin/sh", "-c", "seq 100000; printf '\\377\\n'; echo last"}
 		},
 			func(st topology.JobState) bool {
-				return len(st.Output) <= 4<<10 && strings.HasSuffix(st.Output, "last")
+				return len(st.Output) <= 4<<10 && strings.HasSuffix(st.Output, "last") && st.Truncated
 			}},
 		{"timeout", func(c *topology.JobConfig) {
 			c.Exec, c.Timeout = []string{"/bin/sh", "-c", "echo begun; trap '' TERM; while :; do sleep 1; done"}, 2*time.Second

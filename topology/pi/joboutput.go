@@ -2,14 +2,14 @@ package pi
 
 import "context"
 
-// jobOutput is the end of what a run of a job wrote; nothing if that cannot be found.
-func jobOutput(ctx context.Context, invocation string) string {
+// jobOutput is the end of what a run of a job wrote, and whether it wrote more before that; nothing if that cannot be found.
+func jobOutput(ctx context.Context, invocation string) (end string, more bool) {
 	if len(invocation) != 32 || !isHex(invocation) {
-		return ""
+		return "", false
 	}
-	text, _, err := readJournal(ctx, "_SYSTEMD_INVOCATION_ID="+invocation)
+	end, more, err := lastWords(ctx, "_SYSTEMD_INVOCATION_ID="+invocation)
 	if err != nil {
-		return ""
+		return "", false
 	}
-	return text
+	return end, more
 }

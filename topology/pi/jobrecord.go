@@ -34,6 +34,8 @@ type jobRecord struct {
 	ExitCode int                `json:"exitCode,omitempty"`
 	Signal   string             `json:"signal,omitempty"`
 	Output   string             `json:"output,omitempty"`
+	// Truncated: it wrote more before that.
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 const maxJobRecord = 64 << 10
@@ -41,7 +43,7 @@ const maxJobRecord = 64 << 10
 func (r jobRecord) state() topology.JobState {
 	st := topology.JobState{
 		Phase: topology.JobEnded, Digest: r.Digest, Mark: r.Mark, Tries: r.Tries, Interrupted: r.Interrupted,
-		Began: r.Began, Ended: r.Ended, Result: r.Result, ExitCode: r.ExitCode, Signal: r.Signal, Output: r.Output,
+		Began: r.Began, Ended: r.Ended, Result: r.Result, ExitCode: r.ExitCode, Signal: r.Signal, Output: r.Output, Truncated: r.Truncated,
 	}
 	if r.Ended.IsZero() {
 		st.Phase = topology.JobRunning
@@ -125,7 +127,8 @@ func JobEnded(ctx context.Context, path string, getenv func(string) string) erro
 	if r.Result != topology.JobTimedOut && stopping(ctx, strings.TrimSuffix(filepath.Base(path), jobSuffix)+".service") {
 		return nil
 	}
-	r.Ended, r.Output = time.Now().UTC(), jobOutput(ctx, getenv("INVOCATION_ID"))
+	r.Ended = time.Now().UTC()
+	r.Output, r.Truncated = jobOutput(ctx, getenv("INVOCATION_ID"))
 	return writeJob(path, r)
 }
 

@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os/exec"
@@ -21,7 +22,7 @@ const (
 	journalPause   = 30 * time.Second       // between two questions about one unit that fails again and again
 	journalSettle  = 5 * time.Second        // after which what was not written yet will not come
 	journalLag     = 700 * time.Millisecond // that the words of a program may come after those of systemd
-	journalRead    = 64 << 10               // bytes, of at most LogLines lines
+	journalRead    = 64 << 10               // bytes of what it says that are kept, the last ones: a line may be long
 )
 
 // A journal remembers what it was asked last about each unit.
@@ -97,18 +98,30 @@ func readJournal(ctx context.Context, matches ...string) (end string, more bool,
 	if err := cmd.Start(); err != nil {
 		return "", false, err
 	}
-	text, rerr := io.ReadAll(io.LimitReader(out, journalRead))
-	if len(text) == journalRead { // lines without end
-		cancel()
-	}
+	text, rerr := tail(out, journalRead)
 	werr := cmd.Wait()
-	switch {
-	case rerr != nil:
-		return "", false, rerr
-	case werr != nil && len(text) < journalRead:
-		return "", false, werr
+	if err := cmp.Or(rerr, werr); err != nil {
+		return "", false, err
 	}
 	return topology.Excerpt(string(text)), topology.Exceeds(string(text)), nil
+}
+
+// tail reads to the end, and keeps the last n bytes, at least.
+func tail(r io.Reader, n int) ([]byte, error) {
+	kept := make([]byte, 0, 2*n)
+	for {
+		if len(kept) == cap(kept) {
+			kept = append(kept[:0], kept[n:]...)
+		}
+		m, err := r.Read(kept[len(kept):cap(kept)])
+		kept = kept[:len(kept)+m]
+		switch {
+		case err == io.EOF:
+			return kept, nil
+		case err != nil:
+			return kept, err
+		}
+	}
 }
 
 // Log returns the last lines of one run of a unit.

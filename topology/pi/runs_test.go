@@ -1,7 +1,11 @@
 package pi
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"testing"
+	"testing/iotest"
 	"time"
 	"unicode/utf8"
 
@@ -48,5 +52,25 @@ func TestNamesOfUnits(t *testing.T) { // cases 61, 66
 		if code := topology.FaultOf(err).Code; err == nil || code != topology.CodeInvalid && code != topology.CodeUnavailable {
 			t.Errorf("%q: got %v", bad, err)
 		}
+	}
+}
+
+// Of what a process says the end is kept, however long its lines are and however it comes.
+func TestTail(t *testing.T) {
+	for _, size := range []int{0, 1, 9, 10, 11, 19, 20, 21, 1000} {
+		in := make([]byte, size)
+		for i := range in {
+			in[i] = byte(i)
+		}
+		for name, r := range map[string]io.Reader{"at once": bytes.NewReader(in), "byte by byte": iotest.OneByteReader(bytes.NewReader(in))} {
+			got, err := tail(r, 10)
+			if err != nil || len(got) < min(10, size) || len(got) > 20 || !bytes.HasSuffix(in, got) {
+				t.Errorf("%s: of %d bytes %d are kept, %v", name, size, len(got), err)
+			}
+		}
+	}
+	broken := errors.New("broken")
+	if _, err := tail(iotest.ErrReader(broken), 10); err != broken {
+		t.Errorf("got %v", err)
 	}
 }
