@@ -2,7 +2,10 @@ package score
 
 import (
 	"net"
+	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -32,7 +35,8 @@ func (c Confirm) Window() time.Duration {
 	return time.Duration(DefaultConfirm)
 }
 
-func (c *Confirm) check(r *Report) {
+// check refuses what proves nothing: own are addresses that the device has by the same score.
+func (c *Confirm) check(r *Report, own ...*IPConfig) {
 	if c == nil {
 		return
 	}
@@ -46,5 +50,27 @@ func (c *Confirm) check(r *Report) {
 	n, bad := strconv.ParseUint(port, 10, 16)
 	if err != nil || host == "" || bad != nil || n == 0 {
 		r.At("connect").Errorf("connect is %q: want a TCP address such as 192.0.2.1:53", c.Connect)
+		return
 	}
+	if isSelf(host, own) {
+		r.At("connect").Errorf("connect is %s, the device itself: that is reached also by a device that is cut off", c.Connect)
+	}
+}
+
+// isSelf reports whether a host is the device that asks, as far as words can tell.
+func isSelf(host string, own []*IPConfig) bool {
+	if name := strings.TrimSuffix(strings.ToLower(host), "."); name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	a = a.Unmap()
+	for _, c := range own {
+		if c != nil && slices.ContainsFunc(c.Addresses, func(x CIDR) bool { p, err := x.Prefix(); return err == nil && p.Addr() == a }) {
+			return true
+		}
+	}
+	return a.IsLoopback() || a.IsUnspecified()
 }

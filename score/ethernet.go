@@ -88,7 +88,7 @@ var linkRE = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,15}$`)
 func (e Ethernet) Check(r *Report) {
 	checkConnection(r, e.Name, e.Interface, e.MAC, e.MTU, e.Priority)
 	e.State.check(r.At("state"))
-	e.Confirm.check(r.At("confirm"))
+	e.Confirm.check(r.At("confirm"), e.IPv4, e.IPv6)
 	if e.State == Absent {
 		return
 	}

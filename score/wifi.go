@@ -100,7 +100,7 @@ var countryRE = regexp.MustCompile(`^[A-Z]{2}$`)
 func (w Wifi) Check(r *Report) {
 	checkConnection(r, w.Name, w.Interface, w.MAC, w.MTU, w.Priority)
 	w.State.check(r.At("state"))
-	w.Confirm.check(r.At("confirm"))
+	w.Confirm.check(r.At("confirm"), w.IPv4, w.IPv6)
 	if w.State == Absent {
 		return
 	}

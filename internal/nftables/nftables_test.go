@@ -1,6 +1,7 @@
 package nftables
 
 import (
+	"errors"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -203,6 +204,44 @@ func TestLarge(t *testing.T) {
 	}
 	if got, err := Read(t.Context(), "ours"); err != nil || len(got.Chains[0].Rules) != len(large.Chains[0].Rules) {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// Others may change their rules while a large table of ours is read: it is read again, from the beginning.
+func TestReadWhileOthersChange(t *testing.T) {
+	alone(t)
+	large := sample()
+	for i := range 2000 {
+		large.Chains[0].Rules = append(large.Chains[0].Rules, NewRule([]Expr{{Name: Meta, Key: 16}, {Name: Cmp, Data: fmt.Sprintf("%c", 1+i%100)}, accept}))
+	}
+	if err := Replace(t.Context(), large); err != nil {
+		t.Fatal(err)
+	}
+	others, err := dial(t.Context()) // a socket belongs to the network that it was made in
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer others.close()
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for range 3000 {
+			err = errors.Join(err, others.transact(func(message func(typ, flags uint16, attrs []byte)) { others.drop(message, "theirs") }))
+		}
+		done <- err
+	}()
+	for busy := true; busy; {
+		select {
+		case err := <-done:
+			if busy = false; err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+		got, err := Read(t.Context(), "ours")
+		if err == nil && len(got.Chains[0].Rules) != len(large.Chains[0].Rules) || err != nil && (!busy || !errors.Is(err, errAgain)) {
+			t.Fatalf("busy %v: %v", busy, err)
+		}
 	}
 }
 

@@ -58,13 +58,8 @@ const (
 
 // Read returns a table, or nil if there is none of that name.
 func Read(ctx context.Context, name string) (*Table, error) {
-	c, err := dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
 	for try := 1; ; try++ {
-		t, err := c.read(name)
+		t, err := readOnce(ctx, name)
 		switch {
 		case errors.Is(err, unix.ENOENT):
 			return nil, nil
@@ -75,6 +70,16 @@ func Read(ctx context.Context, name string) (*Table, error) {
 		}
 		return t, err
 	}
+}
+
+// readOnce reads on a socket of its own: one where a list was not read to its end gives no other.
+func readOnce(ctx context.Context, name string) (*Table, error) {
+	c, err := dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	return c.read(name)
 }
 
 func (c *conn) read(name string) (*Table, error) {

@@ -162,6 +162,9 @@ func (f *firewall) recover(ctx context.Context) ([]topology.Resource, error) {
 // it was ended before. It is what the timer runs.
 func Revert(ctx context.Context, path string) (bool, error) {
 	claimed := path + claimedSuffix
+	if name := filepath.Base(path); !strings.HasPrefix(name, checkpointPrefix) || !strings.HasSuffix(name, checkpointSuffix) {
+		return false, topology.Faultf(topology.CodeInvalid, "%s is no checkpoint of the firewall: those are called %s…%s", path, checkpointPrefix, checkpointSuffix)
+	}
 	if err := os.Rename(path, claimed); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, topology.Faultf(topology.FaultOf(err).Code, "cannot end the checkpoint: %v", err)
 	}

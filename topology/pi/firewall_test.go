@@ -175,6 +175,22 @@ func TestRevertFirewall(t *testing.T) {
 	}
 }
 
+// Whoever runs revert by hand with something else than a checkpoint loses nothing.
+func TestRevertTakesCheckpointsOnly(t *testing.T) {
+	for _, name := range []string{"firewall.json", "agent.yaml", "firewall-1.json.bak"} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if was, err := Revert(t.Context(), path); was || err == nil {
+			t.Errorf("%s: %v, %v", name, was, err)
+		}
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func FuzzFirewall(f *testing.F) {
 	for _, r := range everyRule {
 		f.Add(nftables.NewRule(exprs(r)).Exprs, []byte("\x00\x14continuo: kiosk/fw\x00"))

@@ -172,11 +172,12 @@ func (n *network) change(ctx context.Context, name string, takes time.Duration, 
 	if err := m.extend(ctx, r, cp.window+takes+windowMargin); err != nil {
 		return err
 	}
-	if err := do(m, &r); err != nil {
+	err = do(m, &r)
+	n.mu.Lock()
+	cp.record.Devices = r.Devices // also of what failed half-way: it is taken back
+	n.mu.Unlock()
+	if err != nil {
 		return err
 	}
-	n.mu.Lock()
-	cp.record.Devices = r.Devices
-	n.mu.Unlock()
 	return m.extend(ctx, r, cp.window+windowMargin)
 }
