@@ -133,7 +133,7 @@ func TestSpecProblems(t *testing.T) { // H50, H68, cases 1, 53, 61, 66, 67, 73, 
 		{image("a.b/web..x:1"), []string{`/image: image "a.b/web..x:1" ` + fullRef}},
 		{image("a.b/Web:1"), []string{`/image: image "a.b/Web:1" ` + fullRef}},
 		{image("a.b/web:1\n"), []string{`/image: image "a.b/web:1\n" ` + fullRef}},
-		{image("a.b/web@sha256:abc"), []string{`/image: image "a.b/web@sha256:abc" ` + fullRef}},
+		{image("a.b/web@sha256:abc"), []string{`/image: image "a.b/web@sha256:abc" has a digest that is none: want sha256: and its 64 hexadecimal digits, in lower case`}},
 		{image("a.b:5000/web"), []string{`/image: image "a.b:5000/web" has no tag and no digest: which one runs would be a guess`}},
 		{container(func(c *score.Container) {
 			c.Env = map[string]score.Value{"Z-1": score.Text("x"), "A B": score.Text("y"), "OK": score.Text("$HOME")}

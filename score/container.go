@@ -168,6 +168,7 @@ func AddContainer[P Containers](d *Draft[P], id ID, c Container) Ref[Container] 
 var (
 	containerRE      = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
 	imageRE          = regexp.MustCompile(`^((localhost|[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+)(:[0-9]+)?|[a-zA-Z0-9-]+:[0-9]+)(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+	imageDigestRE    = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	envRE            = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	containerLabelRE = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$`)
 )
@@ -206,7 +207,9 @@ func (c Container) Check(r *Report) {
 }
 
 func checkImage(r *Report, image string) {
-	if !imageRE.MatchString(image) {
+	if _, digest, by := strings.Cut(image, "@"); by && !imageDigestRE.MatchString(digest) {
+		r.Errorf("image %q has a digest that is none: want sha256: and its 64 hexadecimal digits, in lower case", image)
+	} else if !imageRE.MatchString(image) {
 		r.Errorf("image %q must be a full reference with its registry, such as docker.io/library/nginx:1.27", image)
 	} else if !strings.Contains(image, "@") && !strings.Contains(image[strings.LastIndexByte(image, '/'):], ":") {
 		r.Errorf("image %q has no tag and no digest: which one runs would be a guess", image)

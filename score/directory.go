@@ -42,9 +42,9 @@ type Directory struct {
 func (Directory) Kind() Kind { return KindDirectory }
 
 // requires says that a directory is not closed to everybody because somebody forgot its mode.
-func (d Directory) requires() []string {
+func (d Directory) requires() []lack {
 	if d.Mode == 0 && d.State != Absent {
-		return []string{"mode"}
+		return []lack{{"mode", `such as mode: "0755"`}}
 	}
 	return nil
 }

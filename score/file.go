@@ -75,12 +75,12 @@ func (f File) closed() bool { return f.Mode == 0 && !f.AttributesOnly && f.State
 
 // requires says that a file is not empty, and not closed to everybody, because somebody forgot
 // to say what it is.
-func (f File) requires() (fields []string) {
+func (f File) requires() (fields []lack) {
 	if f.empty() {
-		fields = append(fields, "content")
+		fields = append(fields, lack{"content", "say what is in the file by content, contentFrom, template or blob, or write attributesOnly: true"})
 	}
 	if f.closed() {
-		fields = append(fields, "mode")
+		fields = append(fields, lack{"mode", `such as mode: "0644"`})
 	}
 	return fields
 }

@@ -62,7 +62,7 @@ func TestFileProblems(t *testing.T) { // H50, K16, issue 4: bad input; cases 1, 
 		{file(func(f *score.File) { f.Template, f.Mode = text(`{{ secret "psk" }}`), 0o644 }),
 			[]string{`/mode: mode 0644 lets everybody on the device at a file that holds the secret psk: others must have no right, as in "0640"`}},
 		{file(func(f *score.File) { f.Template = text("{{ .vars.urll }}\n{{ .facts.hostnam }}") }), []string{
-			`/template/text: line 1: there is no variable "urll", did you mean "url"?: declare it in vars`,
+			`/template/text: line 1: vars declares no variable "urll", did you mean "url"?`,
 			`/template/text: line 2: there is no fact "hostnam", did you mean "hostname"?; there are ` + strings.Join(score.FactNames, ", ")}},
 
 		{dir(func(d *score.Directory) {}), nil},

@@ -71,8 +71,10 @@ func Register[S Spec](d Definition[S]) {
 			err = whole(raw, required)
 		}
 		if c, ok := any(s).(completer); ok && err == nil {
-			if more := c.requires(); len(more) > 0 {
-				err = whole(raw, slices.Concat(required, more))
+			for _, more := range c.requires() {
+				if err = whole(raw, append(slices.Clip(required), more.field)); err != nil {
+					return s, more.explain(err)
+				}
 			}
 		}
 		return s, err
@@ -82,8 +84,21 @@ func Register[S Spec](d Definition[S]) {
 // A completer is a spec with fields that must be given, or not, because of others.
 type completer interface {
 	// requires lists the fields that are zero and, as the spec is, mean that.
-	requires() []string
+	requires() []lack
 }
+
+// A lack is a field that must be given, and what to do if it is not.
+type lack struct{ field, advice string }
+
+// explain adds the advice to what whole found, if that is the field.
+func (l lack) explain(err error) error {
+	if de, ok := errors.AsType[*DecodeError](err); ok && de.Text == missing(l.field) {
+		return &DecodeError{de.Path, de.Text + ": " + l.advice}
+	}
+	return err
+}
+
+func missing(field string) string { return fmt.Sprintf("missing field %q", field) }
 
 func effects(t reflect.Type) map[string]string {
 	out := map[string]string{}
@@ -187,7 +202,7 @@ func whole(raw jsontext.Value, required []string) error {
 		}
 	}
 	if i := slices.Index(seen, false); i >= 0 {
-		return &DecodeError{"", fmt.Sprintf("missing field %q", required[i])}
+		return &DecodeError{"", missing(required[i])}
 	}
 	return nil
 }

@@ -216,7 +216,7 @@ func (w *walker) field(n *parse.FieldNode) {
 		w.facts = append(w.facts, n.Ident[1])
 	default:
 		if _, ok := w.t.Vars[n.Ident[1]]; !ok {
-			w.bad(n, "there is no variable %q%s: declare it in vars", n.Ident[1], didYouMean(n.Ident[1], slices.Sorted(maps.Keys(w.t.Vars))))
+			w.bad(n, "vars declares no variable %q%s", n.Ident[1], didYouMean(n.Ident[1], slices.Sorted(maps.Keys(w.t.Vars))))
 		}
 	}
 }

@@ -57,7 +57,7 @@ func templateProblems(tmpl score.Template) []string {
 func TestTemplateProblems(t *testing.T) {
 	all := "there are and, default, eq, join, lower, ne, not, or, quoteJSON, quoteShell, quoteSystemd, secret, trim, upper"
 	for text, want := range map[string]string{
-		"\n{{ .vars.none }}":                        `line 2: there is no variable "none": declare it in vars`,
+		"\n{{ .vars.none }}":                        `line 2: vars declares no variable "none"`,
 		"{{ .facts.temperature }}":                  `line 1: there is no fact "temperature"`,
 		"{{ .facts }}":                              "line 1: there is no .facts: there are .vars.NAME and .facts.NAME",
 		"{{ .vars.url.more }}":                      "line 1: there is no .vars.url.more",

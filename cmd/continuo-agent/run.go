@@ -31,6 +31,8 @@ trust. By hand can be added:
            It may list secrets by pattern, too: secrets: [wifi-psk, kiosk-*]
   secrets  where the owner keeps the values that scores name as {secret: NAME}; see
            continuo-agent secrets (default: /etc/continuo/secrets.env, and the credentials of the unit)
+  registries  which registries of images are asked without encryption, on a network that is protected
+           otherwise: registries: {plaintext: ["192.0.2.7:5000"]}
   relist   time between full passes when nothing happens (default 5m)
   state    directory of the agent's books (default /var/lib/continuo)
   root     directory that all paths are below, for trying things out`,

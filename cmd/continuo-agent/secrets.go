@@ -38,7 +38,7 @@ status 1 says that a place cannot be used; what no later place has is then unava
 				all = []secrets.Secret{}
 			}
 			done, err := format.Write(cmd.OutOrStdout(), all)
-			if !done {
+			if !done && (len(all) > 0 || len(problems) == 0) { // where a place cannot be used, nobody knows that there is none
 				err = writeSecrets(cmd, all)
 			}
 			if err != nil {

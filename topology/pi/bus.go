@@ -67,7 +67,7 @@ func (b *bus) close() {
 // link returns the connection. There is no bus: a fault that says so.
 func (b *bus) link(ctx context.Context) (*link, error) {
 	if b.below {
-		return nil, topology.Faultf(topology.CodeUnavailable, "services, containers and the host name have no meaning below --root: a directory is no running machine")
+		return nil, topology.Faultf(topology.CodeUnavailable, "services, containers, network, clock and host name have no meaning below --root: a directory is no running machine")
 	}
 	if l := b.current(); l != nil {
 		return l, nil
