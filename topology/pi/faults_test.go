@@ -2,7 +2,9 @@ package pi
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,6 +107,16 @@ func TestFullAndReadOnly(t *testing.T) { // case 43
 	put(t, root+"/small/conf", "old")
 	w := topology.FileWrite{Path: "/small/conf", Content: bytes.Repeat([]byte("x"), 1<<20), Mode: 0o644, Mark: "a/b"}
 	wantCode(t, f.WriteFile(t.Context(), w), topology.CodeNoSpace)
+	// Of what is known to be too large not even a part is written, which would fill the disk for all others.
+	opened := 0
+	large := topology.FileWrite{Path: "/small/conf", Mode: 0o644, Source: &topology.Source{SHA256: strings.Repeat("0", 64), Size: 1 << 20,
+		Open: func(context.Context) (io.ReadCloser, error) {
+			opened++
+			return io.NopCloser(io.LimitReader(zeros{}, 1<<20)), nil
+		}}}
+	if wantCode(t, f.WriteFile(t.Context(), large), topology.CodeNoSpace); opened > 0 {
+		t.Error("it was begun")
+	}
 	wantNoTemp(t, root+"/small")
 	if got, _ := os.ReadFile(root + "/small/conf"); string(got) != "old" {
 		t.Errorf("content is %q", got)

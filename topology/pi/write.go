@@ -21,14 +21,6 @@ func (f *files) WriteFile(ctx context.Context, w topology.FileWrite) error {
 		return topology.FaultOf(err)
 	}
 	file := atomicfile.File{Content: w.Content, Mode: w.Mode & 0o7777}
-	if w.Source != nil {
-		in, err := w.Source.Open(ctx)
-		if err != nil {
-			return f.tree.fault("write", w.Path, err)
-		}
-		defer in.Close()
-		file.Source = verify(ctx, w.Path, in, *w.Source)
-	}
 	uid, gid, err := f.owners(w.Owner, w.Group)
 	if err != nil {
 		return err
@@ -40,6 +32,17 @@ func (f *files) WriteFile(ctx context.Context, w topology.FileWrite) error {
 	}
 	dir := os.NewFile(uintptr(fd), dirPath)
 	defer dir.Close()
+	if w.Source != nil {
+		if err := hasRoom(fd, w); err != nil {
+			return f.tree.fault("write", w.Path, err)
+		}
+		in, err := w.Source.Open(ctx)
+		if err != nil {
+			return f.tree.fault("write", w.Path, err)
+		}
+		defer in.Close()
+		file.Source = verify(ctx, w.Path, in, *w.Source)
+	}
 
 	old, err := f.present(dir, name, w.Path)
 	for range 10 { // somebody else writes it, too: what is there now is looked at
@@ -93,6 +96,23 @@ func (f *files) stillThere(ctx context.Context, w topology.FileWrite) error {
 		err = topology.Faultf(topology.CodeChanged, "%s was changed by somebody else just now, and was left so", w.Path)
 	}
 	return err
+}
+
+// hasRoom refuses a large content before a part of it fills the disk, for all else that writes there.
+func hasRoom(dir int, w topology.FileWrite) error {
+	const most = 64 << 20 // that is left free; a hundredth of a small file system
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(dir, &st); err != nil {
+		return err
+	}
+	if st.Blocks == 0 { // of a file system that does not count
+		return nil
+	}
+	free, left := int64(st.Bavail)*int64(st.Bsize), min(most, int64(st.Blocks)*int64(st.Bsize)/100)
+	if free-left < w.Source.Size {
+		return topology.Faultf(topology.CodeNoSpace, "cannot write %s: it has %d MiB, and of %d MiB that are free there %d are not to be used: make room", w.Path, w.Source.Size>>20, free>>20, left>>20)
+	}
+	return nil
 }
 
 // owners resolves the wanted owner and group; -1 is no wish.
