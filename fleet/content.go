@@ -114,18 +114,24 @@ func load(root *os.Root, name string) (text string, c *Content, err error) {
 }
 
 // secretIn says where a content that is text looks like it holds a secret. head is its beginning. A line that is longer
-// than any that a person writes ends the search.
+// than any that a person writes is looked at in pieces.
 func secretIn(content io.Reader, head []byte) string {
 	if bytes.IndexByte(head, 0) >= 0 {
 		return "" // a program, an image: anything may be in it
 	}
-	lines := bufio.NewScanner(content)
-	for n := 1; lines.Scan(); n++ {
-		if what := score.LooksSecret(lines.Text()); what != "" {
+	lines := bufio.NewReaderSize(content, 16<<10)
+	for n := 1; ; {
+		piece, err := lines.ReadSlice('\n')
+		if what := score.LooksSecret(string(bytes.TrimRight(piece, "\r\n"))); what != "" {
 			return fmt.Sprintf("%s, line %d", what, n)
 		}
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return ""
+		}
 	}
-	return ""
 }
 
 // plain is an error of a file without the path, which is named already.

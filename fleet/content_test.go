@@ -140,7 +140,8 @@ func TestSecretBesideTheManifest(t *testing.T) { // G61
 	root, dir := repository(t)
 	const canary = "canary-88f2"
 	large := strings.Repeat("name = kiosk\n", MaxInline/13+1)
-	for name, content := range map[string]string{"plain": large, "secret": large + "password = " + canary + "\n", "binary": "\x00" + large + "password = " + canary + "\n"} {
+	for name, content := range map[string]string{"plain": large, "secret": large + "password = " + canary + "\n", "binary": "\x00" + large + "password = " + canary + "\n",
+		"behind": strings.Repeat("x", 200_000) + "\npassword = " + canary} {
 		if err := os.WriteFile(filepath.Join(dir, "m", name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -152,6 +153,9 @@ func TestSecretBesideTheManifest(t *testing.T) { // G61
 	if len(problems) != 1 || problems[0].Path != "/spec/scores/0/spec/contentFrom" || strings.Contains(problems[0].Text, canary) ||
 		!strings.Contains(problems[0].Text, fmt.Sprintf("a secret is written in secret (a name that says so, line %d)", MaxInline/13+2)) {
 		t.Errorf("got %v", problems)
+	}
+	if _, _, problems := ResolveContent(taking("behind"), root); len(problems) != 1 || !strings.Contains(problems[0].Text, "line 2)") {
+		t.Errorf("behind a long line: got %v", problems)
 	}
 	for _, name := range []string{"tls.key", "prod.env", "motd~"} { // X52
 		if err := os.WriteFile(filepath.Join(dir, "m", name), []byte("x\n"), 0o600); err != nil {

@@ -94,11 +94,12 @@ func TestFileProblems(t *testing.T) { // H50, K16, issue 4: bad input; cases 1, 
 		{hosts(score.HostEntry{Address: "2001:DB8::1", Names: []string{"a"}}), []string{"/entries/0/address: address 2001:DB8::1 is written 2001:db8::1"}},
 		{hosts(score.HostEntry{Address: "fe80::1%eth0", Names: []string{"a"}}), []string{`/entries/0/address: address "fe80::1%eth0" is no IPv4 or IPv6 address`}},
 		{hosts(score.HostEntry{Address: "192.0.2.1"}), []string{"/entries/0/names: an entry has 1 to 50 names, this one has 0"}},
-		{hosts(score.HostEntry{Address: "192.0.2.1", Names: []string{"a b", "a\nb", "a.", "localhost"}}), []string{
+		{hosts(score.HostEntry{Address: "192.0.2.1", Names: []string{"a b", "a\nb", "a.", "localhost", "LocalHost"}}), []string{
 			`/entries/0/names/0: name "a b" is no name of a machine: letters, digits, '-' and '.', no '.' at its end`,
 			`/entries/0/names/1: name "a\nb" is no name of a machine: letters, digits, '-' and '.', no '.' at its end`,
 			`/entries/0/names/2: name "a." is no name of a machine: letters, digits, '-' and '.', no '.' at its end`,
-			"/entries/0/names/3: localhost is the device itself, and stays so"}},
+			"/entries/0/names/3: localhost is the device itself, and stays so",
+			"/entries/0/names/4: localhost is the device itself, and stays so"}},
 		{hosts(score.HostEntry{Address: "192.0.2.1", Names: []string{"a"}}, score.HostEntry{Address: "192.0.2.2", Names: []string{"a"}}, score.HostEntry{Address: "2001:db8::1", Names: []string{"a"}}),
 			[]string{`warning /entries/1/names/0: name "a" has the address 192.0.2.1 already, and the first counts`}},
 	}

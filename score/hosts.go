@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 func init() {
@@ -82,7 +83,7 @@ func (h Hosts) Check(r *Report) {
 				at.At("names", j).Errorf("name %.70q is no name of a machine: letters, digits, '-' and '.', no '.' at its end", name)
 				continue
 			}
-			if name == "localhost" {
+			if strings.EqualFold(name, "localhost") {
 				at.At("names", j).Errorf("localhost is the device itself, and stays so")
 			}
 			if slices.Contains(e.Names[:j], name) {
