@@ -180,3 +180,25 @@ func TestRestoreOverASecret(t *testing.T) {
 	e.content("/etc/x", "as it came")
 	e.heard(secret, held)
 }
+
+// A unit file that a template with a secret made is somebody else's to the service that runs it, which tells no digest of it
+// either, nor a drop-in's (G58).
+func TestUnitThatHoldsASecret(t *testing.T) {
+	const secret = "canary-52be"
+	e := &ear{rig: newRig(t)}
+	e.dev.SetSecret("key", secret)
+	text := func(path, text string) score.Spec {
+		return score.File{Path: path, Mode: 0o640, Template: &score.Template{Text: text}}
+	}
+	const unit, dropIn = "[Service]\nExecStart=/bin/app\nEnvironment=KEY={{ secret \"key\" }}\n", "[Service]\nEnvironment=OTHER={{ secret \"key\" }}\n"
+	m := manifest("m",
+		score.Score{ID: "a", Spec: text("/etc/systemd/system/app.service", unit)},
+		score.Score{ID: "b", Spec: text("/etc/systemd/system/app.service.d/10-key.conf", dropIn)},
+		score.Score{ID: "c", After: []score.ID{"a", "b"}, Spec: score.Service{Unit: "app.service", State: score.Running, RestartOn: []score.ID{"a", "b"}}})
+	e.want(e.play(intent(1, m)), "m/a=changed m/b=changed m/c=changed")
+	e.play(intent(1, m))
+	e.dev.Put("/etc/systemd/system/app.service.d/10-key.conf", "[Service]\nEnvironment=OTHER="+secret+"\n# by hand\n")
+	e.play(intent(1, m))
+	filled := func(s string) string { return strings.ReplaceAll(s, "{{ secret \"key\" }}", secret) }
+	e.heard(secret, filled(unit), filled(dropIn), "[Service]\nEnvironment=OTHER="+secret+"\n# by hand\n")
+}

@@ -35,7 +35,7 @@ type Observed struct {
 	ExitCode int `json:"exitCode"`
 	// Invocation changes with every start.
 	Invocation string `json:"invocation,omitempty"`
-	// SHA256 of the unit file in the place where those of manifests live.
+	// SHA256 of the unit file in the place where those of manifests live. Left out if it is not the score's, and not everybody may read it.
 	SHA256 string `json:"sha256,omitempty"`
 	// Mode of that file, as octal text.
 	Mode string `json:"mode,omitempty"`
@@ -116,7 +116,10 @@ func observed(s score.Service, st topology.ServiceState) Observed {
 		exists: st.Load != topology.NotFound, mark: st.Definition.Mark, file: st.Definition,
 	}
 	if st.Definition.Type == topology.Regular {
-		o.SHA256, o.Mode = st.Definition.SHA256, score.Mode(st.Definition.Mode).String()
+		o.Mode = score.Mode(st.Definition.Mode).String()
+		if s.UnitFile != "" || st.Definition.Mode&0o004 != 0 { // else a score of kind file may have put a secret there
+			o.SHA256 = st.Definition.SHA256
+		}
 	}
 	if s.Limits != nil {
 		o.Limits = new(Limits(st.Limits))
