@@ -24,11 +24,17 @@ import (
 // Needs is what a topology must offer.
 type Needs interface{ topology.HasJobs }
 
-// A writer runs jobs, and knows secrets.
-type writer interface {
-	topology.JobWriter
-	topology.Secrets
-}
+// reader and writer know secrets, too.
+type (
+	reader interface {
+		topology.JobReader
+		topology.Secrets
+	}
+	writer interface {
+		topology.JobWriter
+		topology.Secrets
+	}
+)
 
 // Kind binds the interpreter to t.
 func Kind[T Needs](t T) interpret.Binding {
@@ -40,7 +46,7 @@ func Kind[T Needs](t T) interpret.Binding {
 	if s, ok := any(t).(topology.HasSecrets); ok {
 		both.Secrets = s.Secrets()
 	}
-	return interpret.Of[score.Job, Observed, topology.JobReader, writer](interpreter{}, jobs, both)
+	return interpret.Of[score.Job, Observed, reader, writer](interpreter{}, both, both)
 }
 
 // Observed is what became of a job.
@@ -63,7 +69,7 @@ type Observed struct {
 	TimedOut *TimedOut `json:"timedOut,omitempty"`
 	// Killed is set if a signal ended it.
 	Killed *Killed `json:"killed,omitempty"`
-	// Output is the end of what it wrote, 4 KiB at most.
+	// Output is the end of what it wrote, 4 KiB at most, without the values of its secrets.
 	Output string `json:"output,omitempty"`
 	// Truncated: it wrote more before that.
 	Truncated bool `json:"truncated,omitzero"`
@@ -132,14 +138,14 @@ func (interpreter) FieldOf(c topology.Code) string {
 	return "name"
 }
 
-func (interpreter) Observe(ctx context.Context, r topology.JobReader, s score.Job) (Observed, error) {
+func (interpreter) Observe(ctx context.Context, r reader, s score.Job) (Observed, error) {
 	st, err := r.Job(ctx, s.Name)
 	if err != nil {
 		return Observed{}, err
 	}
 	o := Observed{
 		Phase: st.Phase, Digest: st.Digest, Tries: st.Tries, Interrupted: st.Interrupted, Began: st.Began, Ended: st.Ended,
-		Output: st.Output, Truncated: st.Truncated, mark: st.Mark,
+		Output: withoutSecrets(ctx, r, s, st.Output, st.Truncated), Truncated: st.Truncated, mark: st.Mark,
 	}
 	switch {
 	case st.Phase != topology.JobEnded:

@@ -150,3 +150,25 @@ func TestJobSecret(t *testing.T) {
 	r.settled(s) // a rotation runs nothing again
 	r.runs(1)
 }
+
+// TestJobOutputHoldsNoSecret: a program that writes what it was started with does not tell the fleet its secrets (G58).
+func TestJobOutputHoldsNoSecret(t *testing.T) {
+	const secret = "canary-52be-and-more"
+	for name, output := range map[string]string{
+		"somewhere":        "cannot connect to postgres://app:" + secret + "@192.0.2.1\n" + secret + "\n",
+		"cut in its midst": strings.Repeat("x", 100) + secret + strings.Repeat("y", topology.LogBytes-10),
+	} {
+		r := newRig(t)
+		r.SetSecret("db-password", secret)
+		r.SetSecret("short", "x")
+		r.JobEnds("dump", memory.JobEnd{ExitCode: 2, Output: output})
+		dump := score.Job{Name: "dump", Container: &score.JobContainer{Image: "localhost/app:1", Env: map[string]score.Value{
+			"PASSWORD": score.FromSecret("db-password"), "SHORT": score.FromSecret("short")}}}
+		st := r.play(dump)
+		r.want(st, interpret.Failed, topology.CodeExited)
+		o := read[job.Observed](t, st)
+		if strings.Contains(o.Output, "and-more") || !strings.Contains(o.Output, "(the secret db-password)") {
+			t.Errorf("%s: told is %.200q", name, o.Output)
+		}
+	}
+}
