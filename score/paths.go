@@ -53,7 +53,7 @@ func checkFree(r *Report, p string) {
 // isAgents reports whether p is the agent's own: its configuration, state, unit and
 // binary. A manifest that could replace them could replace the policy that binds it.
 func isAgents(p string) bool {
-	for _, dir := range []string{"/etc/continuo", "/var/lib/continuo", "/run/continuo"} {
+	for _, dir := range []string{"/etc/continuo", "/var/lib/continuo", "/run/continuo", "/run/credentials/continuo-agent.service"} {
 		if p == dir || strings.HasPrefix(p, dir+"/") {
 			return true
 		}

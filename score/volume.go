@@ -52,7 +52,7 @@ func (v Volume) check(r *Report) {
 		if v.Source != path.Clean(v.Source) {
 			r.Errorf("source %q must be a clean path", v.Source)
 		}
-		if isAgents(v.Source) || slices.Contains([]string{"/", "/etc", "/run", "/var", "/var/lib"}, v.Source) || procRE.MatchString(v.Source) {
+		if isAgents(v.Source) || slices.Contains([]string{"/", "/etc", "/run", "/run/credentials", "/var", "/var/lib"}, v.Source) || procRE.MatchString(v.Source) {
 			r.Errorf("source %s would show the agent's own files to the container", v.Source)
 		} else if !v.ReadOnly && holdsAgents(v.Source) {
 			r.Errorf("source %s is on the way to the agent's own files, and the container could put others in their place: mount it read-only (:ro), or a directory below it", v.Source)

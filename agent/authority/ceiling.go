@@ -13,8 +13,8 @@ import (
 // A Ceiling is what a device lets be done to it at all, whoever signed for it. It is
 // written on the device, and can only take away. A list that is left out restricts
 // nothing, an empty one allows nothing. It holds for what scores say; what the device's
-// own programs make of the content of a file, nobody can tell, so that a device that
-// lists units or images lists paths as well.
+// own programs make of the content of a file, or show of one that they see, nobody can tell, so that a device that
+// lists units, images or secrets lists paths as well.
 type Ceiling struct {
 	// Policy bounds the policy of every manifest: of each field the strictest word counts.
 	Policy *score.Policy `json:"policy,omitempty"`
