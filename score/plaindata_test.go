@@ -93,7 +93,7 @@ var freeText = map[string]string{
 	"tool.name":           "a name, of a shape that Check holds",
 	"tool.path":           "a path, of a shape that Check holds",
 	"tool.version":        "a range of versions, of a grammar that Check holds",
-	"job.name":             "a name, of a shape that Check holds",
+	"job.name":            "a name, of a shape that Check holds",
 }
 
 // TestNoFieldIsACommandLine: who adds a field of free text to a kind has to say here what closes it (H20, H49).
