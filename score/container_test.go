@@ -109,7 +109,7 @@ func TestContainerProblems(t *testing.T) { // cases 72, 74, 87, 89, 92
 			c.HealthCheck = &score.HealthCheck{Command: []string{"curl -f x"}, Interval: 1, Timeout: seconds(4000), Retries: 101}
 		}, []string{
 			`/healthCheck/command: a command of one word cannot have a space, a quote, a backslash or a control character in it: the runtime would take it apart`,
-			`/healthCheck/interval: interval 1ns must be from 1s to 24h, in whole seconds`, `/healthCheck/timeout: timeout 1h6m40s must be from 1s to 1h, in whole seconds`,
+			`/healthCheck/interval: interval 1ns must be from 1s to 24h, in whole seconds`, `/healthCheck/timeout: timeout 1h6m40s must be from 1s to 1h, in whole seconds`, `/healthCheck/interval: interval 1ns is too short: the service manager, which starts each run, takes more than five in ten seconds for a loop and stops them; 3s is the least`,
 			`/healthCheck/retries: retries 101 must be from 1 to 100`,
 		}},
 		{"labels", func(c *score.Container) {

@@ -50,7 +50,7 @@ func (i InitContainer) ContainerName(c Container) string { return c.Name + "-ini
 type HealthCheck struct {
 	// Command that succeeds if all is well: a list of arguments, without a shell. If it is left out, the image must have a check of its own.
 	Command []string `json:"command,omitempty" jsonschema:"example=/usr/bin/healthcheck"`
-	// Interval between runs: a second at least. If it is left out, 30s.
+	// Interval between runs: three seconds at least. If it is left out, 30s.
 	Interval Duration `json:"interval,omitzero"`
 	// Timeout of one run: a second at least. If it is left out, 30s.
 	Timeout Duration `json:"timeout,omitzero"`
@@ -143,6 +143,9 @@ func (h HealthCheck) check(r *Report) {
 		if d.d != 0 {
 			checkSeconds(r.At(d.field), d.field, d.d, d.longest)
 		}
+	}
+	if h.Interval > 0 && h.Interval < Duration(3*time.Second) {
+		r.At("interval").Errorf("interval %s is too short: the service manager, which starts each run, takes more than five in ten seconds for a loop and stops them; 3s is the least", h.Interval)
 	}
 	if h.Retries < 0 || h.Retries > 100 {
 		r.At("retries").Errorf("retries %d must be from 1 to 100", h.Retries)

@@ -38,7 +38,7 @@ func TestContainerOfAManifest(t *testing.T) {
 		Name: "prepare", Command: []string{"sh", "-c", `echo "$PASSWORD" | wc -c >/data/prepared`}, Volumes: c.Volumes[1:],
 		Env: map[string]score.Value{"PASSWORD": score.FromSecret("SHOP_PASSWORD")},
 	}}
-	c.HealthCheck = &score.HealthCheck{Command: []string{"test", "-e", "/tmp/read"}, Interval: score.Duration(time.Second)}
+	c.HealthCheck = &score.HealthCheck{Command: []string{"test", "-e", "/tmp/read"}, Interval: score.Duration(20 * time.Second)} // it must rest between two
 	c.Capabilities, c.ReloadOn = &score.KernelCapabilities{Drop: []string{"ALL"}}, []score.ID{"conf"}
 	web.Spec = c
 	debug := container("debug", "debug")
