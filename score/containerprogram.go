@@ -70,6 +70,7 @@ const (
 	longestInit = Duration(time.Hour)
 	mostArgs    = 1000 // of one list
 	mostInits   = 20
+	longestArg  = 128<<10 - 1 // also of a variable with its name
 )
 
 // checkProgram looks at what runs, and how it starts and ends.
@@ -157,6 +158,8 @@ func checkArguments(r *Report, args []string) {
 		switch {
 		case strings.ContainsRune(a, 0):
 			r.At(i).Errorf("argument has a NUL byte")
+		case len(a) > longestArg:
+			r.At(i).Errorf("argument is %d bytes long, and a kernel takes %d", len(a), longestArg)
 		case i >= mostArgs:
 			r.Errorf("%d arguments are more than %d", len(args), mostArgs)
 			return
@@ -178,6 +181,9 @@ func checkEnv(r *Report, env map[string]Value) {
 		}
 		if strings.ContainsAny(v.Text, "\x00\n") {
 			r.At(k).Errorf("the value of %s has a line break or a NUL byte", k)
+		}
+		if len(k)+1+len(v.Text) > longestArg {
+			r.At(k).Errorf("the value of %s is %d bytes long, and a kernel takes %d with the name", k, len(v.Text), longestArg)
 		}
 		if v.Secret != "" {
 			SecretRef{v.Secret}.check(r.At(k))

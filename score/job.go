@@ -163,7 +163,7 @@ func (u JobUnit) check(r *Report) {
 	if u.User != "" && !accountRE.MatchString(u.User) {
 		r.At("user").Errorf("user %q is no account name and no number", u.User)
 	}
-	if u.WorkingDir != "" && (!path.IsAbs(u.WorkingDir) || path.Clean(u.WorkingDir) != u.WorkingDir) {
+	if u.WorkingDir != "" && (!path.IsAbs(u.WorkingDir) || path.Clean(u.WorkingDir) != u.WorkingDir || strings.ContainsRune(u.WorkingDir, 0)) {
 		r.At("workingDir").Errorf("directory %q must be absolute and clean", u.WorkingDir)
 	}
 	for _, name := range slices.Sorted(maps.Keys(u.Env)) {

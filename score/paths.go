@@ -62,24 +62,25 @@ func isAgents(p string) bool {
 		return true
 	}
 	for _, dir := range unitDirs {
-		unit, ok := strings.CutPrefix(p, dir+"/")
-		first, _, _ := strings.Cut(unit, "/")
-		switch {
-		case !ok:
-		case strings.HasPrefix(unit, "continuo-agent."), first == "continuo-.service.d", first == "service.d": // the last two are drop-ins by prefix, and for all services
-			return true
-		case path.Base(p) == "continuo-agent.service": // the link that starts it with the device
-			return true
+		below, ok := strings.CutPrefix(p, dir+"/")
+		if !ok {
+			continue
+		}
+		for part := range strings.SplitSeq(below, "/") {
+			if strings.HasPrefix(part, "continuo-agent.") || part == "continuo-.service.d" || part == "service.d" { // the last two are drop-ins by prefix, and for all services
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// unitDirs are where systemd looks for units and drop-ins: systemd.unit(5).
+// unitDirs is where the service manager reads units, and the generator of podman what it makes units of.
 var unitDirs = []string{
-	"/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient", "/run/systemd/generator.early",
-	"/etc/systemd/system", "/etc/systemd/system.attached", "/run/systemd/system", "/run/systemd/system.attached", "/run/systemd/generator",
-	"/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system", "/run/systemd/generator.late",
+	"/etc/systemd/system", "/etc/systemd/system.control", "/etc/systemd/system.attached", "/run/systemd/system", "/run/systemd/system.control",
+	"/run/systemd/system.attached", "/run/systemd/transient", "/run/systemd/generator", "/run/systemd/generator.early", "/run/systemd/generator.late",
+	"/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
+	"/etc/containers/systemd", "/run/containers/systemd", "/usr/share/containers/systemd",
 }
 
 // holdsAgents reports whether p is a directory on the way to the agent's own files. Whoever

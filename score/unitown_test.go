@@ -100,3 +100,26 @@ func TestVolumesOfTheAgent(t *testing.T) {
 		}
 	}
 }
+
+// TestPlacesOfTheAgentsUnit: nothing is put where the service manager would take it for the unit of the agent, or for a
+// part of that.
+func TestPlacesOfTheAgentsUnit(t *testing.T) {
+	for _, p := range []string{
+		"/etc/systemd/system/continuo-agent.service", "/etc/systemd/system.control/continuo-agent.service.d/50-MemoryMax.conf", "/run/systemd/transient/continuo-agent.service",
+		"/run/systemd/generator.early/continuo-agent.service", "/etc/containers/systemd/continuo-agent.container", "/etc/containers/systemd/a/continuo-agent.kube",
+		"/usr/share/containers/systemd/continuo-agent.container.d/x.conf", "/usr/lib/systemd/system/service.d/x.conf", "/etc/systemd/system/continuo-agent.socket",
+		"/etc/systemd/system/continuo-agent.service.wants/x.service", "/etc/init.d/continuo-agent", "/etc/systemd/system/continuo-.service.d/x.conf",
+	} {
+		if got := checked(score.File{Path: p, Mode: 0o644}); len(got) == 0 {
+			t.Errorf("%s is accepted", p)
+		}
+	}
+	for _, p := range []string{"/etc/systemd/system/continuo-agents.service", "/etc/containers/systemd/web.container", "/srv/continuo-agent.service"} {
+		if got := checked(score.File{Path: p, Mode: 0o644}); len(got) != 0 {
+			t.Errorf("%s: %v", p, got)
+		}
+	}
+	if got := checked(score.Container{Name: "web", Image: "localhost/web:1", Env: map[string]score.Value{"A": score.Text(strings.Repeat("x", 128<<10))}, Command: []string{strings.Repeat("x", 128<<10)}}); len(got) != 2 {
+		t.Errorf("too long for a kernel: %d problems", len(got))
+	}
+}

@@ -46,7 +46,7 @@ func TestExamplesPlay(t *testing.T) {
 				prepare(r, s.Spec)
 				r.want(r.play(s.Spec), interpret.Changed, "")
 			}
-			for range 10 {
+			for range 20 {
 				for _, s := range there {
 					r.settled(s.Spec)
 				}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 const (
 	podmanTimeout = 30 * time.Second // of one call
 	healthAge     = 10 * time.Second // a health check changes without a sign
+
+	maxWord = 64 // bytes of a word of podman's that is reported
 )
 
 // containers is podman under systemd: a definition for podman's generator (Quadlet), the
@@ -208,9 +211,9 @@ func (l *looked) container(st *topology.ContainerState) {
 	st.Mark = topology.Mark(l.found.Config.Labels[ownerLabel])
 	st.SpecDigest = l.found.Config.Labels[specLabel]
 	s := l.found.State
-	st.State = s.Status
+	st.State = clip(s.Status)
 	if s.Health != nil && s.Health.Status != "none" {
-		st.Health = s.Health.Status
+		st.Health = clip(s.Health.Status)
 	}
 	since := s.StartedAt
 	if !s.Running && !s.Paused {
@@ -220,3 +223,6 @@ func (l *looked) container(st *topology.ContainerState) {
 		st.Since = t
 	}
 }
+
+// clip is a word of podman's, at most as long as those that are known.
+func clip(word string) string { return strings.ToValidUTF8(word[:min(len(word), maxWord)], "") }

@@ -38,7 +38,8 @@ func (p *podman) fetch(ctx context.Context, r topology.ImageRequest, here *image
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(before, func(im imageSummary) bool { return im.ID == got.ID }) {
+	// One that was here is ours under this name, too, if it was ours under all others: else nobody would ever remove it.
+	if !slices.ContainsFunc(before, func(im imageSummary) bool { return im.ID == got.ID && !im.ours() }) {
 		if err := p.name(ctx, got.ID, keptName(r.Image, got.ID)); err != nil {
 			return nil, err
 		}

@@ -92,6 +92,38 @@ func TestOursIsWhatWeNamed(t *testing.T) {
 	}
 }
 
+// TestOneImageOfTwoReferences: what was fetched for one reference, and is what another stands for, is ours under both
+// names and can be collected when nobody wants either; what somebody else had here is not.
+func TestOneImageOfTwoReferences(t *testing.T) {
+	const first, second, id = "r.example.org/x:1", "r.example.org/x:2", "1234"
+	for _, ours := range []bool{true, false} {
+		tags, root := []string{first}, t.TempDir()
+		if ours {
+			tags = append(tags, keptName(first, id))
+		}
+		p := fakePodman(t, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/images/json"):
+				_ = json.NewEncoder(w).Encode([]map[string]any{{"Id": "sha256:" + id, "RepoTags": tags}})
+			case strings.HasSuffix(r.URL.Path, "/images/pull"):
+				tags = append(tags, second)
+			case strings.HasSuffix(r.URL.Path, "/tag"):
+				tags = append(tags, r.URL.Query().Get("repo")+":"+r.URL.Query().Get("tag"))
+			case strings.HasSuffix(r.URL.Path, "/info"):
+				_ = json.NewEncoder(w).Encode(map[string]string{"DockerRootDir": root})
+			default:
+				fmt.Fprintf(w, `{"Id":"sha256:%s","RepoDigests":[]}`, id)
+			}
+		})
+		if _, err := p.fetch(t.Context(), topology.ImageRequest{Image: second}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := (imageSummary{ID: id, RepoTags: tags}).ours(); got != ours {
+			t.Errorf("ours is %v, want %v: %v", got, ours, tags)
+		}
+	}
+}
+
 // Whatever podman tells about a pull, the progress is one that can be.
 func FuzzPulled(f *testing.F) {
 	f.Add([]byte(`{"status":"Downloading","progressDetail":{"current":10,"total":100},"id":"a"}` + "\n" + `{"error":"x"}`))
