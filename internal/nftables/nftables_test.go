@@ -1,9 +1,9 @@
 package nftables
 
 import (
-	"errors"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -204,6 +204,24 @@ func TestLarge(t *testing.T) {
 	}
 	if got, err := Read(t.Context(), "ours"); err != nil || len(got.Chains[0].Rules) != len(large.Chains[0].Rules) {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// More than could be kept in a checkpoint is refused in words that say what to do.
+func TestTooLarge(t *testing.T) {
+	alone(t)
+	large := sample()
+	for range maxRules + 1 {
+		large.Chains[0].Rules = append(large.Chains[0].Rules, NewRule([]Expr{accept}))
+	}
+	if err := Replace(t.Context(), large); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(t.Context(), "ours"); err == nil || !strings.Contains(err.Error(), "nft delete table inet ours") {
+		t.Errorf("got %v", err)
+	}
+	if err := Remove(t.Context(), "ours"); err != nil {
+		t.Error(err)
 	}
 }
 

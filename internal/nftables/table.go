@@ -104,7 +104,7 @@ func (c *conn) read(name string) (*Table, error) {
 			return err
 		}
 		if len(t.Chains) == maxChains {
-			return fmt.Errorf("cannot read the table %s of nftables: it has more than %d chains", name, maxChains)
+			return fmt.Errorf("cannot read the table %s of nftables: it has more than %d chains; nft delete table inet %s removes it", name, maxChains, name)
 		}
 		at[ch.Name] = len(t.Chains)
 		t.Chains = append(t.Chains, ch)
@@ -124,7 +124,7 @@ func (c *conn) read(name string) (*Table, error) {
 		}
 		i, ok := at[chain]
 		if n++; !ok || n > maxRules {
-			return fmt.Errorf("cannot read the table %s of nftables: it has more than %d rules, or one without a chain", name, maxRules)
+			return fmt.Errorf("cannot read the table %s of nftables: it has more than %d rules, or one without a chain; nft delete table inet %s removes it", name, maxRules, name)
 		}
 		t.Chains[i].Rules = append(t.Chains[i].Rules, r)
 		return nil
