@@ -35,6 +35,9 @@ var headerNames = map[string]bool{
 	"authorization": true, "proxy-authorization": true, "cookie": true, "set-cookie": true, "x-api-key": true, "x-auth-token": true, "private-token": true,
 }
 
+// NamesSecret reports whether a name, such as DB_PASSWORD, says that its value is a secret, which is not to be shown.
+func NamesSecret(name string) bool { return secretName(name) }
+
 // secretName reports whether a name says that its value is a secret.
 func secretName(name string) bool {
 	w := nameWords(name)

@@ -54,6 +54,8 @@ func (d *Document) WrongType(path, want, pattern string) {
 	switch s := at.string(); {
 	case want == Object || strings.HasSuffix(path, "/secret"): // it is not shown: it may be the value of a secret, instead of its name
 		how = ""
+	case at.kind == number && score.NamesSecret(path[strings.LastIndexByte(path, '/')+1:]):
+		how = ": keep the value on the device, and name it, as in {secret: NAME}"
 	case at.kind == number:
 		found = "the number " + at.text
 	case at.kind == text && len(s) <= 40 && !strings.ContainsAny(s, "\n\r"):
