@@ -61,7 +61,7 @@ func TestSecrets(t *testing.T) { // G58, G59
 		t.Errorf("%d %q\n%s", code, errs, loose)
 	}
 	// Nobody knows what a place holds that cannot be used: that there are none is not said.
-	if code, out, errs := b.run("", "secrets", "--config", b.configured("secrets: {envFiles: [" + late + "]}\n")); code != 1 || out != "" || !strings.Contains(errs, "cannot use") {
+	if code, out, errs := b.run("", "secrets", "--config", b.configured("secrets: {envFiles: ["+late+"]}\n")); code != 1 || out != "" || !strings.Contains(errs, "cannot use") {
 		t.Errorf("%d %q %q", code, out, errs)
 	}
 	if strings.Contains(out+doc+loose+errs, canary) {

@@ -41,10 +41,11 @@ CONVERGED counts its scores that hold. HEARD says whether its heartbeats arrive.
 OUTCOME of a score, when it was looked at last:
   unchanged    it was true already
   changed      it was made true; REASON is intent (the manifest is new), drift (the device
-               was changed) or dependency (a score that restarts it has changed)
+               was changed, or a secret on it) or dependency (a score that restarts it has changed)
   drifted      it is not true, and was left so
   waiting      a score that it comes after has not converged
-  rolled_back  it failed, and the last good version of its manifest is in force again
+  rolled_back  it failed, and the last good version of its manifest is in force again; with the REASON
+               connectivity the fleet was not reached after it, and what was there before it is again
   pending, conflict, refused, unsupported, failed: REASON says why
 AUTHORITY is what allowed its last change: standing:PRESET is the policy of its manifest,
 plan:ID and signed:ID are operations, see continuo receipts DEVICE ID.`,
