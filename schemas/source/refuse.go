@@ -241,8 +241,8 @@ func (d *Document) Fields(path string, known, required []string) {
 		if n, ok := nearest(k.name, free); ok {
 			advice = fmt.Sprintf(", did you mean `%s`?", n)
 			misspelt[n] = true
-		} else if len(free) > 0 {
-			advice = "; there are " + names(known)
+		} else if len(known) > 0 {
+			advice = "; there " + is(len(known)) + " " + names(known)
 		}
 		p := path + "/" + escape(k.name)
 		if !d.silenced(p) {
@@ -283,6 +283,13 @@ func nearest(name string, free []string) (string, bool) {
 		}
 	}
 	return best, best != ""
+}
+
+func is(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 func names(known []string) string {
