@@ -244,8 +244,8 @@ func TestNameThatIsTaken(t *testing.T) {
 	if got := names(t, filepath.Dir(outside)); len(got) != 1 {
 		t.Errorf("outside are %q", got)
 	}
-	if len(token) < 10 || tempName() == tempName() {
-		t.Errorf("a name can be guessed: %s", tempName())
+	if one, other := tempName(), tempName(); len(token) < 10 || one == other {
+		t.Errorf("a name can be guessed: %s, %s", one, other)
 	}
 }
 

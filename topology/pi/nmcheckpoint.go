@@ -59,7 +59,7 @@ func (n *networkManager) keep(ctx context.Context, r netRecord) error {
 			var more map[string]dbus.Variant
 			err = n.call(ctx, p.at, nmProfileName+".Update2", []any{&more}, nmSettings{}, nmToDisk|nmNoReapply, map[string]dbus.Variant{})
 			if err == nil {
-				if p, there, err = n.profile(ctx, name); err == nil {
+				if p, _, err = n.profile(ctx, name); err == nil {
 					err = n.durable(p)
 				}
 			}
