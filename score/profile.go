@@ -80,6 +80,27 @@ var profiles = map[string]any{
 // Profiles lists the names of the built-in profiles, sorted.
 func Profiles() []string { return slices.Sorted(maps.Keys(profiles)) }
 
+// capabilities says which interface a profile with a capability implements.
+var capabilities = []struct {
+	Capability
+	of func(profile any) bool
+}{
+	{CapFiles, implements[Files]},
+	{CapServices, implements[Services]},
+	{CapContainers, implements[Containers]},
+	{CapHostname, implements[HostNaming]},
+	{CapFirewall, implements[Firewalls]},
+	{CapTimeSync, implements[TimeSyncing]},
+	{CapNetwork, implements[Networking]},
+	{CapTools, implements[Tools]},
+	{CapJobs, implements[Jobs]},
+}
+
+func implements[T any](profile any) bool {
+	_, ok := profile.(T)
+	return ok
+}
+
 // ProfileCapabilities lists what a built-in profile has; ok is false for an unknown one.
 // The list is read off the profile's type, so that YAML and Go authors meet one table.
 func ProfileCapabilities(name string) (caps []Capability, ok bool) {
@@ -87,32 +108,10 @@ func ProfileCapabilities(name string) (caps []Capability, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	if _, has := p.(Files); has {
-		caps = append(caps, CapFiles)
-	}
-	if _, has := p.(Services); has {
-		caps = append(caps, CapServices)
-	}
-	if _, has := p.(Containers); has {
-		caps = append(caps, CapContainers)
-	}
-	if _, has := p.(HostNaming); has {
-		caps = append(caps, CapHostname)
-	}
-	if _, has := p.(Firewalls); has {
-		caps = append(caps, CapFirewall)
-	}
-	if _, has := p.(TimeSyncing); has {
-		caps = append(caps, CapTimeSync)
-	}
-	if _, has := p.(Networking); has {
-		caps = append(caps, CapNetwork)
-	}
-	if _, has := p.(Tools); has {
-		caps = append(caps, CapTools)
-	}
-	if _, has := p.(Jobs); has {
-		caps = append(caps, CapJobs)
+	for _, c := range capabilities {
+		if c.of(p) {
+			caps = append(caps, c.Capability)
+		}
 	}
 	return caps, true
 }

@@ -1,8 +1,9 @@
 // Package topology says what a device can do.
 //
-// A capability is a pair of interfaces: a Reader observes, a Writer changes. The
-// words are those of the industry, not of a tool: files, services, containers, the
-// host name. A topology is any value that hands out capabilities through the Has
+// A capability is a pair of interfaces, one file each: a Reader observes, a Writer
+// changes. What is only looked at, as tools and facts are, has no Writer. The words are
+// those of the industry, not of a tool: files, services, containers, volumes,
+// connections, a firewall, jobs, the time. A topology is any value that hands out capabilities through the Has
 // interfaces; which ones it has is a fact of its type, so the compiler knows it.
 // topology/memory is a device in memory, topology/pi is a Raspberry Pi, and
 // topology/conform is the suite that both pass.

@@ -48,8 +48,8 @@ type Config struct {
 	Trust Trust `json:"trust"`
 	// State is the directory of the agent's books. If it is left out, /var/lib/continuo.
 	State string `json:"state,omitempty"`
-	// Root is a directory that all paths of scores and of secrets are below, for trying things out. With it, services,
-	// containers and the host name are unavailable.
+	// Root is a directory that all paths of scores and of secrets are below, for trying things out. With it, what
+	// is not a file is unavailable.
 	Root string `json:"root,omitempty"`
 	// Relist is the time between full passes when nothing happens. If it is left out, 5 minutes.
 	Relist score.Duration `json:"relist,omitzero"`

@@ -164,7 +164,6 @@ func (s services) Reload(ctx context.Context, ref string) error {
 	case u.active != "active":
 		return topology.Faultf(topology.CodeJobFailed, "cannot reload %s: it is %s", ref, u.active)
 	}
-	u.reloads++
 	s.d.changed(unitResource(ref))
 	return nil
 }
@@ -208,12 +207,6 @@ func (d *Device) linger(user string, on bool) {
 		d.lingers = map[string]bool{}
 	}
 	d.lingers[user] = on
-}
-
-// UnitReloads counts how often a unit was made to read its configuration again.
-func (d *Device) UnitReloads(ref string) (n int) {
-	d.hands(func() { n = d.unit(ref).reloads })
-	return n
 }
 
 // DropIn adds to a unit by hand, and returns where.

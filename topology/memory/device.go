@@ -1,5 +1,5 @@
-// Package memory is a whole device in memory: files, services, containers and a host
-// name, with faults on demand and hands that change things behind the agent's back.
+// Package memory is a whole device in memory, with every capability of package topology,
+// with faults on demand and hands that change things behind the agent's back.
 // It serves tests, simulators and dry runs.
 //
 // It is a model, not an emulator: programs are names that run on or end with a status,

@@ -10,11 +10,6 @@ import (
 
 // The methods below change the network as somebody else on the device, or the weather, would.
 
-// AddInterface gives the device an interface, with a cable or with its radio on.
-func (d *Device) AddInterface(name string, typ topology.ConnectionType) {
-	d.hands(func() { d.net.links[name] = &netif{typ: typ, plugged: true} })
-}
-
 // Plug plugs a cable in or pulls it; of a radio, switches it on or off.
 func (d *Device) Plug(iface string, on bool) {
 	d.hands(func() {

@@ -72,7 +72,4 @@ func (d *Device) ExposeSecret(name string) {
 	})
 }
 
-// ForgetSecretKey gives the device another key for fingerprints, as when its state was lost.
-func (d *Device) ForgetSecretKey() { d.hands(func() { d.secretKey = d.fresh() }) }
-
 func secretResource(name string) topology.Resource { return topology.Resource("secret:" + name) }

@@ -21,7 +21,6 @@ type unit struct {
 	status      int
 	invocation  string
 	log         string
-	reloads     int
 	ran         *topology.Run
 }
 

@@ -64,10 +64,13 @@ func (b *bus) close() {
 	}
 }
 
+// errNoMachine is the answer below Options.Root to all that is not about files.
+var errNoMachine = topology.Faultf(topology.CodeUnavailable, "what is not a file has no meaning below --root: a directory is no running machine")
+
 // link returns the connection. There is no bus: a fault that says so.
 func (b *bus) link(ctx context.Context) (*link, error) {
 	if b.below {
-		return nil, topology.Faultf(topology.CodeUnavailable, "services, containers, network, clock and host name have no meaning below --root: a directory is no running machine")
+		return nil, errNoMachine
 	}
 	if l := b.current(); l != nil {
 		return l, nil

@@ -12,8 +12,7 @@ func (s *services) Define(ctx context.Context, d topology.Definition) error {
 		return err
 	}
 	if s.bus.below {
-		_, err := s.bus.link(ctx)
-		return err
+		return errNoMachine
 	}
 	p := s.dir + d.Unit
 	if d.DropIn != "" {

@@ -43,7 +43,7 @@ func (f *firewall) Firewall(ctx context.Context) (topology.FirewallState, error)
 
 func (f *firewall) read(ctx context.Context) (*nftables.Table, error) {
 	if f.below {
-		return nil, topology.Faultf(topology.CodeUnavailable, "a firewall has no meaning below --root: a directory is no running machine")
+		return nil, errNoMachine
 	}
 	t, err := nftables.Read(ctx, firewallTable)
 	return t, nftFault("read", err)

@@ -1,7 +1,8 @@
 // Package pi is a Raspberry Pi, or any Linux machine with systemd: files of the
-// kernel, services of systemd, containers of podman under systemd (Quadlet), and the
-// host name of hostnamed. What it leaves behind is native: the usual tools show it and
-// manage it, and it goes on without the program that made it.
+// kernel, services and jobs of systemd, containers of podman under systemd (Quadlet),
+// connections of NetworkManager or systemd-networkd, tables of nftables, and the host
+// name and time of hostnamed, timedated and timesyncd. What it leaves behind is native:
+// the usual tools show it and manage it, and it goes on without the program that made it.
 //
 // A part that the machine lacks answers with a fault, topology.CodeUnavailable, whose
 // text says what is missing; the other parts work. Connections are made when they are
@@ -27,7 +28,7 @@ import (
 type Options struct {
 	// Root is a directory that holds the file tree of a machine that does not run, such
 	// as a mounted image. Paths are below it, accounts are its own, and no link leads out
-	// of it. Services, containers and the host name are unavailable then.
+	// of it. What is neither a file nor read from files is unavailable then.
 	Root string
 
 	// State is the directory of the agent's books. Its file system is a fact of the device
@@ -104,6 +105,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 	if o.MaxAge <= 0 {
 		o.MaxAge = 5 * time.Minute
 	}
+	state := cmp.Or(o.State, "/var/lib/continuo")
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot find this program: %w", err)
@@ -122,7 +124,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 	f := &files{tree: t, accounts: newAccounts(t)}
 	s := &services{
 		bus: b, files: f, reload: newReloader(b, unitDirs, reloadMark), settle: o.Settle, dir: unitDir,
-		cgroup: cgroupRoot, runs: filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "runs"), journal: newJournal(),
+		cgroup: cgroupRoot, runs: filepath.Join(state, "runs"), journal: newJournal(),
 	}
 	m := newManagers(s)
 	f.changed = m.changed
@@ -134,10 +136,10 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 		containers: c,
 		volumes:    &volumes{containers: c},
 		bridges:    &containerNetworks{containers: c},
-		jobs:       &jobRunner{s, c, filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "jobs"), o.JobEnded},
+		jobs:       &jobRunner{s, c, filepath.Join(state, "jobs"), o.JobEnded},
 		host:       &host{b, f},
 		clock:      &clock{b, f, s},
-		firewall:   &firewall{below: o.Root != "", services: s, dir: filepath.Join(cmp.Or(o.State, "/var/lib/continuo"), "checkpoints"), revert: o.Revert},
+		firewall:   &firewall{below: o.Root != "", services: s, dir: filepath.Join(state, "checkpoints"), revert: o.Revert},
 		events:     &events{bus: b, root: o.Root},
 		facts:      newFacts(o.Root, o.State),
 		network:    newNetwork(s),
@@ -192,8 +194,8 @@ func (d *Device) Tools() topology.ToolReader { return d.tools }
 // Facts is what the kernel, the firmware and the packages tell.
 func (d *Device) Facts() topology.FactReader { return d.facts }
 
-// Network is the connections, as NetworkManager keeps them.
+// Network is the connections, as NetworkManager or systemd-networkd keeps them.
 func (d *Device) Network() topology.Network { return d.network }
 
-// Events tells about changes of files, units, containers and the host name.
+// Events tells about changes that were made by whomever.
 func (d *Device) Events() topology.Events { return d.events }

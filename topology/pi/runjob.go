@@ -54,8 +54,7 @@ func (j *jobRunner) Job(ctx context.Context, name string) (topology.JobState, er
 		return topology.JobState{}, topology.FaultOf(err)
 	}
 	if j.services.bus.below {
-		_, err := j.services.bus.link(ctx)
-		return topology.JobState{}, err
+		return topology.JobState{}, errNoMachine
 	}
 	r, err := readJob(j.record(name))
 	switch {

@@ -69,7 +69,7 @@ func (t *tools) Tool(ctx context.Context, name string) (topology.ToolState, erro
 		return topology.ToolState{}, topology.FaultOf(err)
 	}
 	if t.below {
-		return topology.ToolState{}, topology.Faultf(topology.CodeUnavailable, "programs have no meaning below --root: a directory is no running machine")
+		return topology.ToolState{}, errNoMachine
 	}
 	one := func(c topology.ToolCopy) (topology.ToolState, error) {
 		return topology.ToolState{Copies: []topology.ToolCopy{c}}, nil
