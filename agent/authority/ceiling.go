@@ -29,12 +29,18 @@ type Ceiling struct {
 	Units []string `json:"units,omitzero"`
 	// Secrets are patterns of the secrets that scores may use: wifi-psk, kiosk-*.
 	Secrets []string `json:"secrets,omitzero"`
+	// ShellJobs lets scores of the kind shellJob be played, where the agent was built with them at all: any command, each run of
+	// which is signed by itself.
+	ShellJobs bool `json:"shellJobs,omitzero"`
 	// Verbs are the operations that are done when a person asks for them.
 	Verbs []interpret.Verb `json:"verbs,omitzero"`
 	// Adopt are directories, or single files, that may be adopted. If it is left out, all but those that by their name
 	// hold keys or passwords, or are no configuration.
 	Adopt []string `json:"adopt,omitzero"`
 }
+
+// kindShellJob is the escape hatch, which most builds do not know.
+const kindShellJob score.Kind = "shellJob"
 
 // Codes of what a ceiling refuses.
 const (
@@ -55,6 +61,9 @@ func (c Ceiling) Refuses(s score.Score) (code interpret.Code, message string, re
 	}
 	if kind := s.Spec.Kind(); c.Kinds != nil && !slices.Contains(c.Kinds, kind) {
 		return CodeKind, fmt.Sprintf("this device plays no %s: its ceiling does not list the kind", kind), true
+	}
+	if kind := s.Spec.Kind(); kind == kindShellJob && !c.ShellJobs {
+		return CodeKind, fmt.Sprintf("this device plays no %s: its own configuration does not say ceiling: {shellJobs: true}", kind), true
 	}
 	touched := score.TouchedBy(s.Spec)
 	for _, p := range touched.Paths {

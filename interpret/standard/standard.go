@@ -41,12 +41,17 @@ type Needs interface {
 // Bind ties every built-in kind to t. A topology that lacks something takes
 // interpret.Bind, and names the kinds that it can have.
 func Bind[T Needs](t T) *interpret.Table {
-	return interpret.Bind(t,
+	return interpret.Bind(t, with(hatch[T](),
 		file.Kind, directory.Kind, symlink.Kind, hosts.Kind,
 		service.Kind,
 		container.Kind, volume.Kind, containernetwork.Kind,
 		hostname.Kind, firewall.Kind, timesync.Kind, connection.Ethernet[T], connection.Wifi[T],
 		tool.Kind,
 		job.Kind,
-	)
+	)...)
+}
+
+// with lets the compiler find out T.
+func with[T any](more []func(T) interpret.Binding, kinds ...func(T) interpret.Binding) []func(T) interpret.Binding {
+	return append(kinds, more...)
 }

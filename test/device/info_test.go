@@ -46,7 +46,7 @@ func TestPodmanGoesAway(t *testing.T) {
 	s.run("pibox-image")
 	s.control(fleet.ServeOptions{Interval: 5 * time.Second, Reconnect: 5 * time.Second})
 	s.run("systemctl", "start", agentUnit)
-	g := s.publish(container("web", "web", "sleep", "1d"), file("conf", "/etc/kiosk.conf", "right\n"))
+	g := s.publish(container("web", "web", "sleep", "1d"), file("conf", "/etc/kiosk/app.conf", "right\n"))
 	s.converged(g)
 	podman := func(i interpret.DeviceInfo) topology.ToolCondition {
 		n := slices.IndexFunc(i.Tools, func(t interpret.Tool) bool { return t.Name == "podman" })

@@ -195,6 +195,11 @@ func TestConformAllEvents(t *testing.T) {
 
 func TestConformToolsOfTheDevice(t *testing.T) {
 	conform.Tools(t, func(t *testing.T) conform.ToolBench {
-		return conform.ToolBench{Tools: device(t).Tools(), Present: "podman", Missing: "no-such-program"}
+		dev, err := Open(t.Context(), Options{Version: "1.2.3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = dev.Close() })
+		return conform.ToolBench{Tools: dev.Tools(), Present: "podman", Missing: "no-such-program"}
 	})
 }

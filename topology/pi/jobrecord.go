@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	sdbus "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
 
 	"github.com/continuo-fleet/continuo/internal/atomicfile"
@@ -155,23 +155,31 @@ func (r *jobRecord) ended(result, code, status string) error {
 	return nil
 }
 
-// stopping reports whether somebody wants a unit to stop, or the device goes down.
+// stopping reports whether somebody wants a unit to stop, or the device goes down. Whoever
+// cannot be asked goes down with it.
 func stopping(ctx context.Context, unit string) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := sdbus.NewSystemConnectionContext(ctx)
-	if err != nil {
-		return true // the bus is gone, as when the device goes down
-	}
-	defer c.Close()
-	p, err := c.GetUnitPropertyContext(ctx, unit, "Job")
+	c, err := connect(ctx)
 	if err != nil {
 		return true
 	}
-	job, _ := p.Value.Value().([]any)
-	if len(job) == 0 {
+	defer c.Close()
+	get := func(path dbus.ObjectPath, of, name string, to any) error {
+		return c.Object("org.freedesktop.systemd1", path).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, "org.freedesktop.systemd1."+of, name).Store(to)
+	}
+	var job struct {
+		ID   uint32
+		Path dbus.ObjectPath
+	}
+	if err := get(unitPath(unit), "Unit", "Job", &job); err != nil {
+		return true
+	}
+	if job.ID == 0 {
 		return false
 	}
-	id, _ := job[0].(uint32)
-	return id != 0
+	// The order that started it is not over before this is.
+	var kind string
+	err = get(job.Path, "Job", "JobType", &kind)
+	return err == nil && kind != "start"
 }
