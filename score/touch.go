@@ -63,13 +63,3 @@ func (t *Touches) see(volumes []Volume) {
 		}
 	}
 }
-
-// Touches is what of the device the container of a job sees, and its image. The program of a job is on the device
-// already, as what a service starts is.
-func (j Job) Touches() (t Touches) {
-	if j.Container != nil {
-		t.Images = []string{j.Container.Image}
-		t.see(j.Container.Volumes)
-	}
-	return t
-}
