@@ -171,6 +171,12 @@ func TestExamples(t *testing.T) {
 			if !bytes.Contains(b, []byte("\nkind: Manifest\n")) {
 				continue
 			}
+			if strings.HasPrefix(p, "../examples/shelljob/") { // of builds with the tag; a release refuses it by name (H78, H80)
+				if _, ds := schemas.Validate(p, b); len(ds) != 1 || !strings.Contains(ds[0].String(), `unknown kind "shellJob"`) {
+					t.Errorf("%v", ds)
+				}
+				continue
+			}
 			n++
 			if _, ds := schemas.Validate(p, b); len(ds) > 0 {
 				t.Errorf("%v", ds)
