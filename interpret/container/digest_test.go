@@ -148,7 +148,12 @@ func each(v reflect.Value, path string, changed func(path string)) {
 			}
 			other.SetMapIndex(key, leaf)
 			path := path
-			func() { was := v.Interface(); v.Set(other); changed(fmt.Sprintf("%s[%v]", path, key)); v.Set(reflect.ValueOf(was)) }()
+			func() {
+				was := v.Interface()
+				v.Set(other)
+				changed(fmt.Sprintf("%s[%v]", path, key))
+				v.Set(reflect.ValueOf(was))
+			}()
 		}
 	case reflect.String:
 		with(reflect.ValueOf(v.String() + "x").Convert(v.Type()))

@@ -64,11 +64,15 @@ func (c *containers) available(ctx context.Context) error {
 	if _, err := c.bus.link(ctx); err != nil {
 		return err
 	}
-	if _, err := os.Stat(generator); err == nil {
-		if _, err := os.Stat(podmanProgram); err != nil { // the units that the generator makes start it by this path
-			return topology.Faultf(topology.CodeUnavailable, "podman is missing: there is no %s; what runs goes on, and nothing of containers is looked at until it is back", podmanProgram)
-		}
+	_, noQuadlet := os.Stat(generator)
+	_, err := os.Stat(podmanProgram) // the units that the generator makes start it by this path
+	switch {
+	case noQuadlet == nil && err == nil:
 		return nil
+	case noQuadlet == nil:
+		return topology.Faultf(topology.CodeUnavailable, "podman is missing: there is no %s; what runs goes on, and nothing of containers is looked at until it is back", podmanProgram)
+	case err != nil: // nor is its socket asked, which the service manager gives up on after a few
+		return topology.Faultf(topology.CodeUnavailable, "podman is not installed: there is no %s, and Quadlet needs podman 4.4 or newer", podmanProgram)
 	}
 	u, err := c.ask(ctx, podmanUnit)
 	if err != nil {
