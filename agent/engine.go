@@ -67,9 +67,12 @@ func (it *item) timeout() time.Duration {
 }
 
 // engine is how a score is to be played; the zero value if it says nothing.
-func (it *item) engine() score.Engine {
-	if it.score.Engine == nil {
-		return score.Engine{}
+func (it *item) engine() (e score.Engine) {
+	if it.score.Engine != nil {
+		e = *it.score.Engine
 	}
-	return *it.score.Engine
+	if _, cuts := it.score.Spec.(score.Confirming); cuts && e.Delay == 0 {
+		e.Delay = score.Duration(time.Minute) // each try takes the link down, also one that fails
+	}
+	return e
 }

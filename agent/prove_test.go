@@ -318,3 +318,19 @@ func TestReloadOn(t *testing.T) {
 	}
 	r.want(r.apply(intent(3, manifest("m", conf("3")...))), "m/conf=unchanged m/l=unchanged")
 }
+
+// Each try of what could cut the device off takes its link down, also one that fails: there is a pause from the first.
+func TestFailureOfWhatCouldCutOffIsNotHurried(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, w := lineRig(t)
+		w.value, w.fail = "better", topology.Faultf(topology.CodeJobFailed, "wrong password")
+		m := manifest("m", file("conf", "/etc/l.conf", "1"), score.Score{ID: "l", Spec: line{Value: "better", Reload: []score.ID{"conf"}}})
+		for range 25 {
+			r.apply(intent(1, m))
+			time.Sleep(2 * time.Second)
+		}
+		if len(w.log) != 1 {
+			t.Errorf("within a minute it was tried as %v", w.log)
+		}
+	})
+}
