@@ -13,7 +13,7 @@ import (
 func TestStopInsideTheWindowCondemnsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := netRig(t)
-		_, f, h, stop := r.running()
+		_, _, h, stop := r.running()
 		offer(t, h, intent(1, version(1, manifest("m", file("f", "/etc/f", "1")))))
 		later(time.Minute)
 		r.runner.Reach = func(context.Context) error { return errors.New("not yet") }
@@ -29,7 +29,7 @@ func TestStopInsideTheWindowCondemnsNothing(t *testing.T) {
 		}
 		r.restart()
 		r.bindNet()
-		_, f, h, _ = r.running()
+		_, f, h, _ := r.running()
 		offer(t, h, second)
 		later(time.Minute)
 		if st := f.last(); !st.ConvergedAt(2) || !r.shut() || st.Manifests[0].RolledBack != nil {
