@@ -21,6 +21,7 @@ const (
 	// where it ended when it is tried again.
 	blobPatience = 30 * time.Second
 	blobTries    = 3
+	blobPause    = 500 * time.Millisecond // before another of them, when nobody was there to answer
 )
 
 // A chunk is the answer to one request, and how long it took.
@@ -78,8 +79,10 @@ func (l *Link) chunk(ctx context.Context, sha256 string, n int64) chunk {
 		switch {
 		case ctx.Err() != nil:
 			return chunk{err: ctx.Err()}
-		case errors.Is(err, nats.ErrNoResponders):
-			return chunk{err: errors.New("the fleet has no store of contents; its operator creates it with: continuo setup")}
+		case errors.Is(err, nats.ErrNoResponders): // so says a server that is about to stop, too
+			err = errors.New("the fleet has no store of contents; its operator creates it with: continuo setup")
+			sleep(ctx, blobPause)
+			continue
 		case err != nil:
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,10 +90,12 @@ func TestFetchOverARestart(t *testing.T) {
 	content, sum := r.blob(40 * wire.BlobChunk)
 	l, _, _ := r.run(r.options())
 	var got []byte
+	var restarted sync.WaitGroup
+	defer restarted.Wait()
 	err := l.Fetch(t.Context(), sum, int64(len(content)), 0, func(b []byte) error {
 		if got = append(got, b...); len(got) == 5*wire.BlobChunk {
 			r.srv.Stop()
-			go func() { <-time.After(100 * time.Millisecond); r.srv.Restart() }()
+			restarted.Go(func() { <-time.After(100 * time.Millisecond); r.srv.Restart() })
 		}
 		return nil
 	})
