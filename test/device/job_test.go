@@ -16,7 +16,7 @@ import (
 )
 
 // counter is a program that says in /srv/count that it began, takes its time, and ends with a code.
-const counter = "#!/bin/sh\necho $1 >>/srv/count\nsleep $2\necho $1 is over\nexit $3\n"
+const counter = "#!/bin/sh\necho $1 >>/srv/count; sync\nsleep $2\necho $1 is over\nexit $3\n"
 
 // counted is a job that runs the counter, after it was written.
 func counted(name, seconds, code string, change ...func(*score.Job)) score.Score {
@@ -76,7 +76,7 @@ func TestJobs(t *testing.T) {
 	})
 	for name, want := range map[string]int{"well": 1, "bad": 2, "slow": 1, "long": 1} {
 		if n := s.begun(name); n != want {
-			t.Errorf("%s was run %d times, want %d", name, n, want)
+			t.Errorf("%s was run %d times, want %d: %s\n%s", name, n, want, s.sh("cat /srv/count; cat /var/lib/continuo/jobs/*"), s.sh("journalctl --no-pager -u "+name+" -o short-precise"))
 		}
 	}
 

@@ -7,7 +7,7 @@ func jobOutput(ctx context.Context, invocation string) (end string, more bool) {
 	if len(invocation) != 32 || !isHex(invocation) {
 		return "", false
 	}
-	end, more, err := lastWords(ctx, "_SYSTEMD_INVOCATION_ID="+invocation)
+	end, more, err := lastWords(ctx, "_SYSTEMD_INVOCATION_ID="+invocation, "_TRANSPORT=stdout") // and not what podman logs of itself
 	if err != nil {
 		return "", false
 	}

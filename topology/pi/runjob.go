@@ -10,6 +10,7 @@ import (
 
 	sdbus "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
+	"golang.org/x/sys/unix"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -146,7 +147,7 @@ func (j *jobRunner) check(ctx context.Context, c topology.JobConfig) error {
 		}
 	}
 	if len(c.Exec) > 0 {
-		return nil
+		return j.checkPlace(c)
 	}
 	if err := j.containers.available(ctx); err != nil {
 		return err
@@ -162,6 +163,26 @@ func (j *jobRunner) check(ctx context.Context, c topology.JobConfig) error {
 		return err
 	} else if digest == "" {
 		return topology.Faultf(topology.CodeImage, "the image %s is not here; it is fetched before the job is run", c.Container.Image)
+	}
+	return nil
+}
+
+// checkPlace refuses a user or a directory that is not there: what writes down how a job ended is started like the job itself.
+func (j *jobRunner) checkPlace(c topology.JobConfig) error {
+	if c.User != "" {
+		if _, err := j.services.files.accounts.user(c.User); err != nil {
+			return err
+		}
+	}
+	if c.WorkingDir == "" {
+		return nil
+	}
+	st, err := os.Stat(c.WorkingDir)
+	if err == nil && !st.IsDir() {
+		err = unix.ENOTDIR
+	}
+	if err != nil {
+		return topology.Faultf(topology.CodeInvalid, "the job %s cannot start in %s: %v", c.Name, c.WorkingDir, err)
 	}
 	return nil
 }
@@ -207,14 +228,33 @@ func (j *jobRunner) begin(ctx context.Context, c topology.JobConfig, was topolog
 	if err := j.services.reset(ctx, unit); err != nil {
 		return err
 	}
-	err := j.services.bus.do(ctx, func(ctx context.Context, l *link) error {
-		_, err := l.systemd.StartTransientUnitContext(ctx, unit, "fail", j.unit(c), nil)
-		return err
-	})
-	if err != nil && errorName(err) != "org.freedesktop.systemd1.UnitExists" { // asked twice, over a bus that restarted
-		return busFault("run", "the job "+c.Name, err)
+	for again := time.Now().Add(patience); ; {
+		err := j.services.bus.do(ctx, func(ctx context.Context, l *link) error {
+			_, err := l.systemd.StartTransientUnitContext(ctx, unit, "fail", j.unit(c), nil)
+			return err
+		})
+		if errorName(err) != "org.freedesktop.systemd1.UnitExists" {
+			if err != nil {
+				return busFault("run", "the job "+c.Name, err)
+			}
+			return nil
+		}
+		// It was asked twice, over a bus that restarted; or the run before is not quite forgotten.
+		u, err := j.services.ask(ctx, unit)
+		switch {
+		case err != nil:
+			return err
+		case runs(u):
+			return nil
+		case time.Now().After(again):
+			return topology.Faultf(topology.CodeJobFailed, "cannot run the job %s: systemd does not let go of its last run; systemctl reset-failed %[1]s helps", c.Name)
+		}
+		select {
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+			return topology.FaultOf(ctx.Err())
+		}
 	}
-	return nil
 }
 
 // A command is one of a unit, as D-Bus takes it, with what is special about it.
