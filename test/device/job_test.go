@@ -33,7 +33,13 @@ func countFile() score.Score {
 
 func (s *site) begun(name string) int {
 	s.t.Helper()
-	return strings.Count(s.sh("cat /srv/count 2>/dev/null || true"), name+"\n")
+	n := 0
+	for line := range strings.Lines(s.sh("cat /srv/count 2>/dev/null || true")) {
+		if strings.TrimSpace(line) == name {
+			n++
+		}
+	}
+	return n
 }
 
 // TestJobs: once, typed, with retries, and whatever happens to the agent and the device meanwhile (X34).
@@ -76,7 +82,7 @@ func TestJobs(t *testing.T) {
 	})
 	for name, want := range map[string]int{"well": 1, "bad": 2, "slow": 1, "long": 1} {
 		if n := s.begun(name); n != want {
-			t.Errorf("%s was run %d times, want %d: %s\n%s", name, n, want, s.sh("cat /srv/count; cat /var/lib/continuo/jobs/*"), s.sh("journalctl --no-pager -u "+name+" -o short-precise"))
+			t.Errorf("%s was run %d times, want %d", name, n, want)
 		}
 	}
 

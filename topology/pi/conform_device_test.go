@@ -200,6 +200,10 @@ func TestConformToolsOfTheDevice(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = dev.Close() })
-		return conform.ToolBench{Tools: dev.Tools(), Present: "podman", Missing: "no-such-program"}
+		return conform.ToolBench{Tools: dev.Tools(), Present: "podman", Missing: "no-such-program", Shadow: func() (string, error) {
+			const path = "/usr/local/bin/podman"
+			t.Cleanup(func() { _ = os.Remove(path) })
+			return path, os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o755)
+		}}
 	})
 }

@@ -197,7 +197,6 @@ func TestJobContainer(t *testing.T) {
 	if st := jobState(t, dev, topology.JobEnded); st.Result != topology.JobTimedOut {
 		t.Errorf("got %+v", st)
 	}
-	t.Log(sh(t, "journalctl -q --no-pager -n 40 -u ct-job; podman ps -a; systemctl status ct-job --no-pager || true"))
 	if left := sh(t, "podman ps -a --format '{{.Names}}' | grep -c ct-job || true"); left != "0" {
 		t.Errorf("%s containers are left", left)
 	}

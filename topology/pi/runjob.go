@@ -301,7 +301,9 @@ func (j *jobRunner) unit(c topology.JobConfig) (out []sdbus.Property) {
 	} else {
 		property("ExecStartEx", []command{commandOf(podmanRun(c), "no-env-expand")})
 		property("Delegate", true)
-		after = append([]command{commandOf([]string{podmanProgram, "rm", "--volumes", "--force", "--ignore", "--time=0", c.Name}, "ignore-failure", "no-env-expand")}, after...)
+		// Of one that was killed with its monitor, podman at first only finds out that it is dead.
+		remove := commandOf([]string{podmanProgram, "rm", "--volumes", "--force", "--ignore", "--time=0", c.Name}, "ignore-failure", "no-env-expand")
+		after = append([]command{remove, remove}, after...)
 	}
 	property("ExecStopPostEx", after)
 	return out
