@@ -144,9 +144,6 @@ var unitParts = []test[ServiceBench]{
 		equal(t, "enabled", b.state(t, u).Enabled, "disabled")
 	}},
 	{"unit of a user", func(t *testing.T, b ServiceBench) {
-		if b.User == "" {
-			t.Skip("no user whose service manager runs")
-		}
 		on, err := b.Services.Lingers(t.Context(), b.User)
 		ok(t, err)
 		equal(t, "lingers", on, true)
