@@ -141,7 +141,7 @@ func TestOneDoor(t *testing.T) {
 	if got := doors["Remove"]; !slices.Equal(got, []string{"../agent/collect.go", "../agent/decommission.go"}) {
 		t.Errorf("Remove is called in %v", got)
 	}
-	if want := []string{"../agent/decommission.go", "../agent/gate.go", "../agent/putback.go", "../agent/removal.go", "../interpret/play.go"}; !slices.Equal(gates, want) {
+	if want := []string{"../agent/decommission.go", "../agent/gate.go", "../agent/putback.go", "../agent/removal.go", "../interpret/gate.go"}; !slices.Equal(gates, want) {
 		t.Errorf("there are gates in %v, want %v", gates, want)
 	}
 }
