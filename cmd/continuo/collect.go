@@ -34,15 +34,7 @@ lately. Devices keep what their last good versions need by themselves. Without -
 shows that, and ends with 0. The store is an object store of NATS: nats object ls blobs shows it, too.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			signer, err := c.signing(key)
-			if err != nil {
-				return err
-			}
-			public, err := signer.PublicKey()
-			if err != nil {
-				return fmt.Errorf("cannot read the operator key: %w", err)
-			}
-			keys, err := fleet.DocumentKeys(public)
+			_, keys, err := c.operator(key)
 			if err != nil {
 				return err
 			}

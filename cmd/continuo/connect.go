@@ -133,6 +133,21 @@ func (c *connection) signing(file string) (nkeys.KeyPair, error) {
 	return c.key(file, "operator.nk", "--key")
 }
 
+// operator is the key that documents are signed with, and the set of it alone: what is read
+// back was signed by who reads.
+func (c *connection) operator(file string) (nkeys.KeyPair, fleet.KeySet, error) {
+	signer, err := c.signing(file)
+	if err != nil {
+		return nil, fleet.KeySet{}, err
+	}
+	public, err := signer.PublicKey()
+	if err != nil {
+		return nil, fleet.KeySet{}, fmt.Errorf("cannot read the operator key: %w", err)
+	}
+	keys, err := fleet.DocumentKeys(public)
+	return signer, keys, err
+}
+
 // key reads a key from a file, or the one of this name in the data directory. None is
 // ever made here: a new key is one that no device trusts.
 func (c *connection) key(file, name, flag string) (nkeys.KeyPair, error) {

@@ -32,15 +32,7 @@ shows that, score by score, and ends with 0.`,
 			if err != nil {
 				return err
 			}
-			signer, err := c.signing(key)
-			if err != nil {
-				return err
-			}
-			public, err := signer.PublicKey()
-			if err != nil {
-				return fmt.Errorf("cannot read the operator key: %w", err)
-			}
-			keys, err := fleet.DocumentKeys(public)
+			signer, keys, err := c.operator(key)
 			if err != nil {
 				return err
 			}
