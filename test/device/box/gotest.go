@@ -3,7 +3,6 @@
 package box
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -48,45 +46,8 @@ func (b *Box) RunTestBinary(pkg string, args ...string) {
 	err := b.Stream(b.t.Context(), w, inner...)
 	w.Close()
 	got := <-ran
-	switch {
-	case len(got.failed) > 0:
-		b.t.Errorf("tests of %s failed in the box: %s", pkg, strings.Join(got.failed, ", "))
-	case err != nil:
-		b.t.Errorf("tests of %s broke off in the box: %v", pkg, err)
-	case len(got.skipped) > 0:
-		b.t.Errorf("tests of %s did not run in the box: %s", pkg, strings.Join(got.skipped, ", "))
-	case got.passed == 0:
-		b.t.Errorf("tests of %s: none ran in the box", pkg)
-	}
-}
-
-// outcome counts what a test binary reported, subtests included.
-type outcome struct {
-	passed          int
-	failed, skipped []string
-}
-
-var resultLine = regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+)`)
-
-// readResults reads the output of a test binary run with -test.v to its end.
-func readResults(r io.Reader) outcome {
-	var o outcome
-	br := bufio.NewReader(r)
-	for {
-		line, err := br.ReadString('\n')
-		if m := resultLine.FindStringSubmatch(line); m != nil {
-			switch m[1] {
-			case "PASS":
-				o.passed++
-			case "FAIL":
-				o.failed = append(o.failed, m[2])
-			case "SKIP":
-				o.skipped = append(o.skipped, m[2])
-			}
-		}
-		if err != nil {
-			return o
-		}
+	for _, line := range got.complaints(pkg, err) {
+		b.t.Error(line)
 	}
 }
 
