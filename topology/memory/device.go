@@ -92,6 +92,9 @@ func New() *Device {
 // Files of the device.
 func (d *Device) Files() topology.Files { return files{d} }
 
+// Snapshots read many files together.
+func (d *Device) Snapshots() topology.Snapshots { return files{d} }
+
 // Services of the device.
 func (d *Device) Services() topology.Services { return services{d} }
 

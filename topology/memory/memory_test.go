@@ -17,6 +17,12 @@ func TestConforms(t *testing.T) { // H74
 	t.Run("Files", func(t *testing.T) {
 		conform.Files(t, func(*testing.T) conform.FileBench { return fileBench(memory.New()) })
 	})
+	t.Run("Snapshots", func(t *testing.T) {
+		conform.Snapshots(t, func(*testing.T) conform.SnapshotBench {
+			d := memory.New()
+			return conform.SnapshotBench{FileBench: fileBench(d), Snapshots: d.Snapshots()}
+		})
+	})
 	t.Run("Services", func(t *testing.T) {
 		conform.Services(t, func(*testing.T) conform.ServiceBench { return serviceBench(memory.New()) })
 	})

@@ -51,6 +51,20 @@ func TestConformFiles(t *testing.T) {
 	}
 }
 
+func TestConformSnapshots(t *testing.T) { // X53
+	for name, cripple := range map[string]func(*tree){
+		"all": func(*tree) {}, "no openat2": func(t *tree) { t.noOpenat2.Store(true) }, "no proc": func(t *tree) { t.proc = -1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			conform.Snapshots(t, func(t *testing.T) conform.SnapshotBench {
+				d, b := fileBench(t)
+				cripple(d.files.tree)
+				return conform.SnapshotBench{FileBench: b, Snapshots: d.Snapshots()}
+			})
+		})
+	}
+}
+
 func TestConformEvents(t *testing.T) {
 	conform.FileEvents(t, func(t *testing.T) conform.EventBench {
 		d, b := fileBench(t)

@@ -81,6 +81,7 @@ type Device struct {
 
 var _ interface {
 	topology.HasFiles
+	topology.HasSnapshots
 	topology.HasServices
 	topology.HasContainers
 	topology.HasVolumes
@@ -156,6 +157,9 @@ func (d *Device) Close() error {
 
 // Files is the file system.
 func (d *Device) Files() topology.Files { return d.files }
+
+// Snapshots read many files together.
+func (d *Device) Snapshots() topology.Snapshots { return d.files }
 
 // Services is systemd: its manager of the system, and those of users.
 func (d *Device) Services() topology.Services { return d.managers }
