@@ -76,7 +76,7 @@ func TestSealAndVerify(t *testing.T) {
 				t.Errorf("opened %q, %v", opened, err)
 			}
 			got := v.Statement
-			if got.Encoding != tt.carried || got.RawSize != uint64(len(tt.payload)) || v.Signers != 1 {
+			if got.Encoding != tt.carried || got.RawSize != uint64(len(tt.payload)) || len(v.By) != 1 {
 				t.Errorf("got %+v", v)
 			}
 			got.Encoding, got.Size, got.RawSize, got.Digest = tt.encoding, 0, 0, nil

@@ -32,7 +32,7 @@ func keySet(t testing.TB, letters string, kinds ...Kind) KeySet {
 	t.Helper()
 	var keys []TrustedKey
 	for _, l := range []byte(letters) {
-		keys = append(keys, TrustedKey{publicKey(t, signer(t, l)), kinds})
+		keys = append(keys, TrustedKey{PublicKey: publicKey(t, signer(t, l)), Kinds: kinds})
 	}
 	set, err := NewKeySet(0, keys...)
 	if err != nil {
@@ -71,7 +71,7 @@ func TestSeveralSignatures(t *testing.T) {
 	_, err = Verify(seal(t, statement(), nil, "ac"), keys, two)
 	wantCode(t, err, CodeUntrusted)
 	// A key that this receiver does not know yet is no reason to refuse: keys are rotated.
-	if v, err := Verify(seal(t, statement(), nil, "ca"), keys, expect); err != nil || v.Signers != 1 {
+	if v, err := Verify(seal(t, statement(), nil, "ca"), keys, expect); err != nil || len(v.By) != 1 {
 		t.Errorf("%+v, %v", v, err)
 	}
 	// One key twice is not two keys.
@@ -96,7 +96,7 @@ func TestSeveralSignatures(t *testing.T) {
 }
 
 func TestEpoch(t *testing.T) {
-	set, err := NewKeySet(3, TrustedKey{publicKey(t, signer(t, 'a')), []Kind{KindDevice}})
+	set, err := NewKeySet(3, TrustedKey{PublicKey: publicKey(t, signer(t, 'a')), Kinds: []Kind{KindDevice}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,14 +117,14 @@ func TestNewKeySetRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := TrustedKey{publicKey(t, signer(t, 'a')), []Kind{KindDevice}}
+	a := TrustedKey{PublicKey: publicKey(t, signer(t, 'a')), Kinds: []Kind{KindDevice}}
 	for name, tt := range map[string]struct {
 		keys []TrustedKey
 		want string
 	}{
-		"connection key": {[]TrustedKey{{publicKey(t, user), []Kind{KindDevice}}}, "connection keys (U) sign no documents"},
-		"no key":         {[]TrustedKey{{"", []Kind{KindDevice}}}, "not a public account key"},
-		"for nothing":    {[]TrustedKey{{a.PublicKey, nil}}, "for nothing"},
+		"connection key": {[]TrustedKey{{PublicKey: publicKey(t, user), Kinds: []Kind{KindDevice}}}, "connection keys (U) sign no documents"},
+		"no key":         {[]TrustedKey{{PublicKey: "", Kinds: []Kind{KindDevice}}}, "neither a public account key"},
+		"for nothing":    {[]TrustedKey{{PublicKey: a.PublicKey}}, "for nothing"},
 		"twice":          {[]TrustedKey{a, a}, "twice"},
 	} {
 		if _, err := NewKeySet(0, tt.keys...); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -9,7 +9,10 @@ const (
 	CodeTooLarge           Code = "too_large"
 	CodeMalformed          Code = "malformed"
 	CodeUnsupportedVersion Code = "unsupported_version"
-	CodeUntrusted          Code = "untrusted"     // not signed, or not by enough of the keys that may
+	CodeUntrusted          Code = "untrusted" // not signed, or not by enough of the keys that may
+	CodeKeyRevoked         Code = "key_revoked"
+	CodeKeyNotValid        Code = "key_not_valid" // outside of the time in which the key may sign
+	CodeOutOfScope         Code = "out_of_scope"  // the key may not sign this for that
 	CodeUnknownEpoch       Code = "unknown_epoch" // signed under a newer trust root: fetch the roots first
 	CodeWrongPurpose       Code = "wrong_purpose"
 	CodeWrongAudience      Code = "wrong_audience"

@@ -13,6 +13,9 @@ import (
 // Seal makes the frame of a payload. It fills in the statement's Digest, Size and RawSize. With [EncodingGzip] the
 // payload is compressed, unless that makes it longer.
 func Seal(st Statement, payload []byte, signers ...Signer) ([]byte, error) {
+	if len(signers) == 0 {
+		return nil, fmt.Errorf("cannot seal the %s document for %q: nobody signs it", st.Kind, st.Audience)
+	}
 	e, err := SealEnvelope(st, payload, signers...)
 	if err != nil {
 		return nil, err
@@ -20,16 +23,13 @@ func Seal(st Statement, payload []byte, signers ...Signer) ([]byte, error) {
 	return e.Frame()
 }
 
-// SealEnvelope is [Seal] without putting the parts together.
+// SealEnvelope is [Seal] without putting the parts together. Others may sign what comes back, so that nobody needs to here.
 func SealEnvelope(st Statement, payload []byte, signers ...Signer) (Envelope, error) {
 	fail := func(err error) (Envelope, error) {
 		return Envelope{}, fmt.Errorf("cannot seal the %s document for %q: %w", st.Kind, st.Audience, err)
 	}
 	if st.Kind == "" || st.Audience == "" || st.Generation == 0 {
 		return fail(fmt.Errorf("kind, audience and generation are needed"))
-	}
-	if len(signers) == 0 {
-		return fail(fmt.Errorf("nobody signs it"))
 	}
 	if len(payload) > MaxOpened {
 		return fail(refuse(CodeTooLarge, "%d bytes, at most %d may be sent", len(payload), MaxOpened))
@@ -100,7 +100,7 @@ type Expect struct {
 // into the bytes that were verified.
 type Verified struct {
 	Statement Statement
-	Signers   int // how many trusted keys signed
+	By        []string // public keys of who signed, of those that may
 	payload   []byte
 }
 
@@ -123,12 +123,14 @@ func (e Envelope) Verify(keys KeySet, want Expect) (Verified, error) {
 		return Verified{}, r
 	}
 	need := max(want.Signatures, 1)
-	good, r := keys.signedBy(want.Kind, preAuth(e.Statement), e.Signatures)
-	if r != nil {
+	by, why, r := keys.signedBy(want.Kind, preAuth(e.Statement), e.Signatures, want.Now)
+	switch {
+	case r != nil:
 		return Verified{}, r
-	}
-	if good < need {
-		return Verified{}, refuse(CodeUntrusted, "signed by %d of the keys that may sign %s documents, %d needed", good, want.Kind, need)
+	case len(by) < need && why != nil:
+		return Verified{}, why
+	case len(by) < need:
+		return Verified{}, refuse(CodeUntrusted, "signed by %d of the keys that may sign %s documents, %d needed", len(by), want.Kind, need)
 	}
 	st, err := decode[Statement](e.Statement, MaxStatement)
 	if err != nil {
@@ -158,7 +160,7 @@ func (e Envelope) Verify(keys KeySet, want Expect) (Verified, error) {
 	if sum := sha256.Sum256(e.Payload); !bytes.Equal(sum[:], st.Digest) {
 		return Verified{}, refuse(CodeDigestMismatch, "the payload is not the one that was signed")
 	}
-	return Verified{st, good, e.Payload}, nil
+	return Verified{st, by, e.Payload}, nil
 }
 
 // Open gives the payload, decompressed to exactly the size that was signed. An error is a [*Refusal].
@@ -193,6 +195,11 @@ func Peek(b []byte) (Statement, []byte, error) {
 	if r != nil {
 		return Statement{}, nil, r
 	}
+	return e.Peek()
+}
+
+// Peek is [Peek] for an envelope that came as a file. It is also how one is read after it was verified.
+func (e Envelope) Peek() (Statement, []byte, error) {
 	st, err := decode[Statement](e.Statement, MaxStatement)
 	if err != nil {
 		return Statement{}, nil, err

@@ -46,14 +46,14 @@ func (t Target) Audience() string {
 	case KindClass:
 		return t.Class
 	case KindRoot:
-		return audienceFleet
+		return AudienceFleet
 	default:
 		return t.Device.String()
 	}
 }
 
-// audienceFleet is a reserved word, so it is no class, and it has no dot, so it is no device.
-const audienceFleet = "fleet"
+// AudienceFleet is who a trust root is for. It is a reserved word, so it is no class, and it has no dot, so it is no device.
+const AudienceFleet = "fleet"
 
 // valid checks a statement against a clock. A zero time means that the clock cannot be trusted; then nothing is refused
 // for its age, because a device without a clock must not drop what it should be.
