@@ -179,12 +179,6 @@ func (p *pass) removeOne(ctx context.Context, o orphan, brake bool, behind strin
 		out.Code, out.Message = v.Code, v.Message
 		return false, nil
 	}
-	if o.score.Spec != nil && !p.dry && p.wasReverted(o.score.Spec.Claims()) {
-		st := unproved(interpret.CauseAbsent)
-		p.pace.note(paced, wish, st, tried, score.Engine{})
-		out.Code, out.Message = st.Code, st.Message
-		return false, p.ended(ctx, p.open(o), false)
-	}
 	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
 	defer cancel()
 	ctx, _ = p.seal(ctx, o.score.Spec.Claims(), o.SpecDigest)
@@ -217,6 +211,9 @@ func (p *pass) removeOne(ctx context.Context, o orphan, brake bool, behind strin
 	}
 	return true, nil
 }
+
+// going is the wish that o goes, for the notes of what was tried.
+func (o orphan) going() string { return removalPrefix + o.SpecDigest }
 
 // open lists what of o was begun and is not ended.
 func (r *Runner) open(o orphan) (out []string) {

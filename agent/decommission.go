@@ -60,6 +60,9 @@ func (e *ending) Admit(ctx context.Context, a interpret.Action) (interpret.Verdi
 	if refusal != nil {
 		return *refusal, nil
 	}
+	if v, was := e.takenBack(a); was {
+		return v, e.gate.Done(ctx, a, interpret.ScoreStatus{Outcome: v.Outcome})
+	}
 	if v, early := e.pace.holds(e.it.mark(), e.wish()); early && !e.dry && e.consent == nil {
 		e.effort = held
 		return v, nil
@@ -88,7 +91,7 @@ func (e *ending) Admit(ctx context.Context, a interpret.Action) (interpret.Verdi
 		return interpret.Verdict{}, err
 	}
 	e.effort = tried
-	v.Prove = e.prover(ctx, last.Spec, a.Cause)
+	v.Prove, v.Opens = e.prover(ctx, last.Spec, a.Cause), e.opens(e.it.claims, e.trying())
 	return v, nil
 }
 
@@ -107,7 +110,7 @@ func (e *ending) forget() error {
 }
 
 func (e *ending) Done(ctx context.Context, _ interpret.Action, st interpret.ScoreStatus) error {
-	return e.ended(ctx, e.going, st.Outcome.Converged())
+	return e.ended(ctx, e.it.claims, e.going, st.Outcome, st.Outcome.Converged())
 }
 
 func (*ending) Holds(context.Context, score.Score, topology.Mark) error { return nil }

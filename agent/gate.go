@@ -120,6 +120,9 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 		g.action.Decision, g.action.Code, g.action.Reason = interpret.DecideRefuse, refusal.Code, refusal.Message
 		return *refusal, nil
 	}
+	if v, was := g.takenBack(a); was {
+		return v, g.Done(ctx, a, interpret.ScoreStatus{Outcome: v.Outcome})
+	}
 	if v, early := g.pace.holds(g.it.mark(), g.wish()); early && !g.dry && g.consent == nil {
 		g.effort = held
 		return v, nil
@@ -157,7 +160,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	}
 	g.effort = tried
 	v.Mark = g.it.mark()
-	v.Prove = g.prover(ctx, g.it.score.Spec, a.Cause)
+	v.Prove, v.Opens = g.prover(ctx, g.it.score.Spec, a.Cause), g.opens(g.it.claims, g.trying())
 	v.Retry = owned && entry.SpecDigest == g.it.digest && a.Cause != interpret.CauseDependency && !g.renewed
 	return v, nil
 }
@@ -234,7 +237,7 @@ func (g *gate) Done(ctx context.Context, a interpret.Action, st interpret.ScoreS
 		}
 		results = append(results, r)
 	}
-	return g.Store.EndWith(notes, results...)
+	return g.Store.EndWith(g.ends(ctx, g.it.claims, st.Outcome, notes), results...)
 }
 
 // madeNothing reports whether an action that failed left everything as it was: it proves no

@@ -109,9 +109,6 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 	if wish.Restart == nil && p.hangs(it) {
 		wish.Restart, wish.Because = hanging(), interpret.CauseLiveness
 	}
-	if st, was := g.takenBack(); was {
-		return st, g.Done(ctx, interpret.Action{}, st)
-	}
 	if it.score.Decommission {
 		return p.decommission(ctx, g)
 	}

@@ -46,6 +46,7 @@ func (p *pass) keepPolicies() error {
 			}
 		}
 	}
+	p.forgetTried(notes)
 	for _, manifest := range p.Store.Goods() {
 		if p.forgotten(manifest) {
 			if err := p.Store.DropGood(manifest); err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
-	"github.com/continuo-fleet/continuo/topology"
 )
 
 const (
@@ -86,50 +85,12 @@ func reached(ctx context.Context, means []func(context.Context) error) error {
 // Recover takes back what a process that is gone changed and did not prove. It is called once,
 // before anything is played.
 func (r *Runner) Recover(ctx context.Context) error {
+	r.mu.Lock()
+	r.tried = r.Store.Notes(noteTried)
+	r.mu.Unlock()
 	if r.Checkpoints == nil {
 		return nil
 	}
-	back, err := r.Checkpoints.Recover(ctx)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, res := range back {
-		if r.reverted == nil {
-			r.reverted = map[score.Resource]bool{}
-		}
-		r.reverted[score.Resource(res)] = true
-	}
+	_, err := r.Checkpoints.Recover(ctx)
 	return err
-}
-
-// takenBack is what is reported, once, of a score whose change Recover has taken back. To try it
-// again at once could cut the device off again, each time that it makes the agent stop; its pace
-// does that later. What was proved before and is only made true again is not put off: a device
-// would be without its firewall until then.
-func (g *gate) takenBack() (st interpret.ScoreStatus, was bool) {
-	if g.dry {
-		return st, false
-	}
-	cause := g.cause()
-	if !g.wasReverted(g.it.claims) || cause == interpret.CauseDrift && !g.it.score.Decommission {
-		return st, false
-	}
-	g.effort = tried
-	return unproved(cause), true
-}
-
-// wasReverted reports, once, whether Recover has taken back a change of any of these.
-func (r *Runner) wasReverted(resources []score.Resource) (was bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range resources {
-		was = was || r.reverted[c]
-		delete(r.reverted, c)
-	}
-	return was
-}
-
-// unproved is what is reported of a change that Recover has taken back.
-func unproved(cause interpret.Cause) interpret.ScoreStatus {
-	return interpret.ScoreStatus{Outcome: interpret.RolledBack, Code: interpret.Code(topology.CodeConnectivity), Cause: cause,
-		Message: "it was taken back, because the agent stopped before it was proved that the fleet could be reached"}
 }

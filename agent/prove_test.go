@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/interpret/connection"
@@ -36,7 +37,9 @@ type wire struct {
 	open          bool // a checkpoint
 	dead          bool // who made it was killed
 	log           []string
-	fail          error // of a reload
+	fail          error  // of a reload
+	crash         func() // in a reload; may be nil
+	kept          func() // when a checkpoint was committed; may be nil
 }
 
 type lineState struct {
@@ -71,6 +74,9 @@ func (lines) Apply(_ context.Context, w *wire, s line, t interpret.Task) error {
 	}
 	if t.Has(interpret.FieldReload) {
 		w.log = append(w.log, "reload")
+		if w.crash != nil {
+			w.crash()
+		}
 		return w.fail
 	}
 	return nil
@@ -88,7 +94,14 @@ func (lines) Checkpoint(_ context.Context, w *wire, _ line, t interpret.Task) (t
 
 type checkpoint struct{ w *wire }
 
-func (c checkpoint) Commit(context.Context) error { c.w.open = false; return nil }
+func (c checkpoint) Commit(context.Context) error {
+	c.w.open = false
+	if c.w.kept != nil {
+		c.w.kept()
+	}
+	return nil
+}
+
 func (c checkpoint) Rollback(context.Context) error {
 	if c.w.dead {
 		return errors.New("the dead do nothing")
@@ -252,6 +265,207 @@ func TestKilledInsideTheWindow(t *testing.T) {
 		time.Sleep(6 * time.Hour)
 		r.want(r.apply(intent(1, m)), "m/l=changed")
 	})
+}
+
+// The power goes inside the window, or the device boots itself because it has no network. Then nothing on the device tells
+// any more that something was tried: the books do, and it is not tried again soon, however often the device starts (cases 104).
+func TestPowerCutInsideTheWindow(t *testing.T) {
+	better := func() score.Manifest {
+		return manifest("m", score.Score{ID: "l", Spec: line{Value: "better"}})
+	}
+	ends := map[string]func(r *rig, stop func()) error{
+		"power cut":    func(r *rig, _ func()) error { r.disk = r.disk.Crash(store.LoseAll); panic("power cut") },
+		"orderly boot": func(_ *rig, stop func()) error { stop(); return errors.New("not yet") },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r, w := lineRig(t)
+				ctx, stop := context.WithCancel(t.Context())
+				r.runner.Reach = func(context.Context) error { return end(r, stop) }
+				_, _ = r.runner.Apply(ctx, intent(1, better()))
+				boot := func() {
+					t.Helper()
+					w.value, w.open, w.log = "good", false, nil
+					r.restart()
+					r.bindLine(w)
+					r.runner.Boot = "another"
+					if err := r.runner.Recover(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for range 3 {
+					boot()
+					for range 3 {
+						r.want(r.apply(intent(1, better())), "m/l=rolled_back/connectivity")
+						time.Sleep(time.Hour)
+					}
+					if len(w.log) > 0 || r.store.IsOpen("line") {
+						t.Fatalf("it was done: %v, in the books %v", w.log, r.store.IsOpen("line"))
+					}
+				}
+				time.Sleep(6 * time.Hour)
+				r.want(r.apply(intent(1, better())), "m/l=changed")
+				boot() // what was proved is forgotten
+				r.want(r.apply(intent(1, better())), "m/l=changed")
+			})
+		})
+	}
+}
+
+// The power goes when it is proved, and before the books say so: what is kept is not called taken back.
+func TestPowerCutAfterTheProof(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, w := lineRig(t)
+		in := intent(1, manifest("m", score.Score{ID: "l", Spec: line{Value: "better"}}))
+		w.kept = func() { r.disk, w.dead = r.disk.Crash(store.LoseAll), true; panic("power cut") }
+		_, _ = r.runner.Apply(t.Context(), in)
+		w.kept, w.dead = nil, false
+		r.restart()
+		r.bindLine(w)
+		if err := r.runner.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.want(r.apply(in), "m/l=changed") // what was interrupted is restarted, as always
+		if len(r.store.Notes("tried/")) > 0 {
+			t.Errorf("the books still have %v", r.store.Notes("tried/"))
+		}
+	})
+}
+
+// Who stands before the device may try it again.
+func TestAPersonTriesAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, w := lineRig(t)
+		in := intent(1, manifest("m", score.Score{ID: "l", Spec: line{Value: "better"}}))
+		r.cutPower(w, in)
+		st, err := r.runner.Confirm(t.Context(), in, "by-hand")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.want(st, "m/l=changed")
+	})
+}
+
+// A new wish is tried at once, also after a power cut in the window of the one before.
+func TestPowerCutHoldsBackThatWishAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, w := lineRig(t)
+		r.cutPower(w, intent(1, manifest("m", score.Score{ID: "l", Spec: line{Value: "bad"}})))
+		r.want(r.apply(intent(2, manifest("m", score.Score{ID: "l", Spec: line{Value: "better"}}))), "m/l=changed")
+		r.cutPower(w, intent(3, manifest("m", score.Score{ID: "l", Spec: line{Value: "bad"}})))
+		again := manifest("m", score.Score{ID: "l", Spec: line{Value: "bad"}})
+		again.Metadata.Generation = 4 // somebody says it once more
+		r.want(r.apply(intent(4, again)), "m/l=rolled_back/connectivity")
+		if len(w.log) == 0 {
+			t.Error("it was not tried")
+		}
+	})
+}
+
+// What was proved once and is made true again is so at the next start, because a device must not be without its firewall for
+// hours after a power cut; but not at every start, if that is what cuts the power.
+func TestPowerCutWhileMadeTrueAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, w := lineRig(t)
+		in := intent(1, manifest("m", score.Score{ID: "l", Spec: line{Value: "better"}}))
+		r.want(r.apply(in), "m/l=changed")
+		w.value = "by hand"
+		r.cutPower(w, in)
+		r.want(r.apply(in), "m/l=changed")
+		w.value = "by hand"
+		r.cutPower(w, in)
+		r.cutPower(w, in)
+		r.want(r.apply(in), "m/l=rolled_back/connectivity")
+		if len(w.log) > 0 {
+			t.Errorf("a third time it was done: %v", w.log)
+		}
+		time.Sleep(7 * time.Hour)
+		r.want(r.apply(in), "m/l=changed")
+	})
+}
+
+// A change that needs no window is finished after a power cut.
+func TestPowerCutWithoutAWindow(t *testing.T) {
+	conf := func(content string) agent.Intent {
+		return intent(uint64(len(content)), manifest("m", file("conf", "/etc/l.conf", content), score.Score{ID: "l", Spec: line{Value: "good", Reload: []score.ID{"conf"}}}))
+	}
+	bubble(t, func(t *testing.T) {
+		r, w := lineRig(t)
+		r.want(r.apply(conf("1")), "m/conf=changed m/l=changed")
+		w.crash = func() { r.disk = r.disk.Crash(store.LoseAll); panic("power cut") }
+		_, _ = r.runner.Apply(t.Context(), conf("22"))
+		w.crash, w.log = nil, nil
+		r.restart()
+		r.bindLine(w)
+		if err := r.runner.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.want(r.apply(conf("22")), "m/conf=unchanged m/l=changed")
+	})
+}
+
+// The power goes in the window of a removal.
+func TestPowerCutInTheWindowOfARemoval(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		bind := func() {
+			r.runner.Table = interpret.Bind(r.dev, fileKind.Kind, connection.Ethernet[*memory.Device])
+			r.runner.Reach = func(context.Context) error { return nil }
+		}
+		bind()
+		rest, uplink := file("f", "/etc/f", "x"), score.Score{ID: "l", Spec: score.Ethernet{Name: "uplink", Interface: "eth0"}}
+		r.want(r.apply(intent(1, manifest("m", uplink, rest))), "m/f=changed m/l=changed")
+		r.runner.Reach = func(context.Context) error { r.disk = r.disk.Crash(store.LoseAll); panic("power cut") }
+		_, _ = r.runner.Apply(t.Context(), intent(2, manifest("m", rest)))
+		if _, err := r.dev.Recover(t.Context()); err != nil { // as a boot does
+			t.Fatal(err)
+		}
+		for range 2 {
+			r.restart()
+			bind()
+			if err := r.runner.Recover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			rec := r.dev.Record()
+			for range 3 {
+				if st := r.apply(intent(2, manifest("m", rest))); len(st.Orphans) != 1 || st.Orphans[0].Code != interpret.Code(topology.CodeConnectivity) {
+					t.Fatalf("orphans are %+v", st.Orphans)
+				}
+				time.Sleep(time.Hour)
+			}
+			if n := len(rec.Mutations()); n > 0 {
+				t.Errorf("the device was changed: %v", rec.Mutations())
+			}
+		}
+		time.Sleep(6 * time.Hour)
+		if st := r.apply(intent(2, manifest("m", rest))); len(st.Orphans) != 0 || r.dev.Carries("eth0") != "" {
+			t.Errorf("orphans are %+v, eth0 has %q", st.Orphans, r.dev.Carries("eth0"))
+		}
+	})
+}
+
+// cutPower plays in until something is proved, cuts the power then, and starts the next agent.
+func (r *rig) cutPower(w *wire, in agent.Intent) {
+	r.t.Helper()
+	was := w.value
+	r.runner.Reach = func(context.Context) error {
+		if !w.open { // before the change
+			return nil
+		}
+		r.disk, w.dead = r.disk.Crash(store.LoseAll), true
+		panic("power cut")
+	}
+	_, _ = r.runner.Apply(r.t.Context(), in)
+	if !w.open {
+		r.t.Fatal("there was no window")
+	}
+	w.value, w.open, w.dead, w.log = was, false, false, nil
+	r.restart()
+	r.bindLine(w)
+	if err := r.runner.Recover(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // Recover is part of topology.Recoverer.

@@ -33,6 +33,9 @@ type removal struct {
 
 func (r *removal) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict, error) {
 	o := r.orphan
+	if claims := o.score.Spec.Claims(); a.Found && !r.dry && r.consent == nil && r.wasTried(claims, o.going(), oftenNew) {
+		return unproved, r.ended(ctx, claims, r.open(o), unproved.Outcome, false)
+	}
 	prov := interpret.Owned
 	switch {
 	case r.scratch(o.Entry):
@@ -88,7 +91,7 @@ func (r *removal) Admit(ctx context.Context, a interpret.Action) (interpret.Verd
 	}
 	err := r.Store.Begin(actions...)
 	v.Allow = err == nil
-	v.Prove = r.prover(ctx, o.score.Spec, a.Cause)
+	v.Prove, v.Opens = r.prover(ctx, o.score.Spec, a.Cause), r.opens(o.score.Spec.Claims(), o.going())
 	return v, err
 }
 
@@ -135,11 +138,11 @@ func (r *removal) Done(ctx context.Context, _ interpret.Action, st interpret.Sco
 	if o := r.orphan; st.Outcome.Converged() && r.restores(o) {
 		r.unrestored = r.putBack(ctx, o)
 	}
-	return r.ended(ctx, r.going, st.Outcome.Converged() && r.unrestored == "")
+	return r.ended(ctx, r.orphan.score.Spec.Claims(), r.going, st.Outcome, st.Outcome.Converged() && r.unrestored == "")
 }
 
-// ended writes down what came of a removal.
-func (r *Runner) ended(ctx context.Context, going []string, gone bool) error {
+// ended writes down what came of the removal of what a score claims.
+func (r *Runner) ended(ctx context.Context, claims []score.Resource, going []string, as interpret.Outcome, gone bool) error {
 	results := make([]store.Result, len(going))
 	for i, res := range going {
 		results[i] = store.Result{Resource: res, Release: gone}
@@ -148,7 +151,7 @@ func (r *Runner) ended(ctx context.Context, going []string, gone bool) error {
 	if gone {
 		notes = r.unsealed(ctx, going)
 	}
-	return r.Store.EndWith(notes, results...)
+	return r.Store.EndWith(r.ends(ctx, claims, as, notes), results...)
 }
 
 // putBack makes a file again as the backup of o has it. It tells what is in the way and may not be

@@ -11,7 +11,6 @@ import (
 	"github.com/continuo-fleet/continuo/agent/health"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/interpret"
-	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
 
@@ -33,6 +32,8 @@ type Runner struct {
 	Reach func(context.Context) error
 	// Checkpoints rolls back what a process that is gone was about to prove; may be nil.
 	Checkpoints topology.Recoverer
+	// Boot is the id of this boot of the device: in it, an agent that was told to stop blames nobody.
+	Boot string
 	// Parallel is how many scores are played at once; 0 means 4.
 	Parallel int
 	// Uncertain is set if books were lost: nothing is collected until a pass has found
@@ -45,8 +46,8 @@ type Runner struct {
 	backedUp atomic.Bool // since old backups were removed last
 	mu       sync.Mutex
 	previous map[topology.Mark]interpret.ScoreStatus
-	reverted map[score.Resource]bool // by Recover, and not said yet
-	progress func()                  // called when something of a pass is over; may be nil
+	tried    map[string]string // before this start, as the books say, and not asked for yet
+	progress func()            // called when something of a pass is over; may be nil
 }
 
 func (r *Runner) parallel() int { return cmp.Or(r.Parallel, 4) }

@@ -11,12 +11,12 @@ import (
 )
 
 // attempt performs task, and takes back what turns out to cut the device off.
-func (b Binding) attempt(ctx context.Context, s score.Score, task Task, prove func(context.Context) error, st *ScoreStatus) {
-	b.guarded(ctx, s, task, prove, st, func() { b.perform(ctx, s, task, st) })
+func (b Binding) attempt(ctx context.Context, s score.Score, task Task, v Verdict, st *ScoreStatus) {
+	b.guarded(ctx, s, task, v, st, func() { b.perform(ctx, s, task, st) })
 }
 
 // guarded does what changes the device, and says in st what came of it, under a checkpoint.
-func (b Binding) guarded(ctx context.Context, s score.Score, task Task, prove func(context.Context) error, st *ScoreStatus, do func()) {
+func (b Binding) guarded(ctx context.Context, s score.Score, task Task, v Verdict, st *ScoreStatus, do func()) {
 	var cp topology.Checkpoint
 	if b.checkpoint != nil {
 		var err error
@@ -25,7 +25,7 @@ func (b Binding) guarded(ctx context.Context, s score.Score, task Task, prove fu
 			return
 		}
 	}
-	if cp != nil && prove == nil {
+	if cp != nil && v.Prove == nil {
 		b.takeBack(ctx, s, cp, st, Refused, CodeNoProof, "it could cut the device off, and this device has no server to prove that it does not: give confirm.connect, an address that must be reached")
 		return
 	}
@@ -33,13 +33,20 @@ func (b Binding) guarded(ctx context.Context, s score.Score, task Task, prove fu
 		do()
 		return
 	}
+	if v.Opens != nil {
+		if err := v.Opens(); err != nil {
+			b.fault(st, "cannot write down what is about to be tried", err)
+			b.takeBack(ctx, s, cp, st, st.Outcome, st.Code, st.Message)
+			return
+		}
+	}
 	crashed := true
 	defer func() {
 		if crashed { // what was begun must not wait for its window to be over
 			b.takeBack(ctx, s, cp, st, Failed, CodePanic, "its interpreter crashed")
 		}
 	}()
-	b.confirmed(ctx, s, cp, prove, st, do)
+	b.confirmed(ctx, s, cp, v.Prove, st, do)
 	crashed = false
 }
 

@@ -45,6 +45,9 @@ type Verdict struct {
 	// that any more. It is called after a change that could cut the device off, which is
 	// taken back if it fails; without it no such change is made.
 	Prove func(ctx context.Context) error
+	// Opens writes down, durably, that a change is about to be made that could cut the device
+	// off. It is called when that can be taken back, and before anything is touched; may be nil.
+	Opens func() error
 }
 
 // A Gate stands in front of every change, whoever asks for it: Apply and Remove of an

@@ -54,7 +54,7 @@ func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, er
 	}
 	st.Authority, st.Backup = v.Authority, v.Backup
 	before, public, readable := b.read(ctx, s, a)
-	b.attempt(ctx, s, Task{changes, v.Mark, v.Retry, obs}, v.Prove, &st)
+	b.attempt(ctx, s, Task{changes, v.Mark, v.Retry, obs}, v, &st)
 	if readable {
 		if after, still, ok := b.read(ctx, s, a); ok {
 			a.Text = &Text{before, after, public && still}
@@ -101,17 +101,17 @@ func (t *Table) Remove(ctx context.Context, s score.Score, cause Cause, gate Gat
 		return st, err
 	}
 	st.Authority, st.Backup = v.Authority, v.Backup
-	b.undo(ctx, s, a, v.Prove, &st)
+	b.undo(ctx, s, a, v, &st)
 	return st, gate.Done(ctx, a, st)
 }
 
 // undo removes, and takes that back if it turns out to cut the device off.
-func (b Binding) undo(ctx context.Context, s score.Score, a Action, prove func(context.Context) error, st *ScoreStatus) {
+func (b Binding) undo(ctx context.Context, s score.Score, a Action, v Verdict, st *ScoreStatus) {
 	if a.Effect == Nothing {
 		st.Outcome = Changed
 		return
 	}
-	b.guarded(ctx, s, Task{Mark: a.FoundMark}, prove, st, func() { b.takeAway(ctx, s, a, st) })
+	b.guarded(ctx, s, Task{Mark: a.FoundMark}, v, st, func() { b.takeAway(ctx, s, a, st) })
 }
 
 // takeAway removes, and looks whether that helped.

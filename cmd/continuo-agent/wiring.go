@@ -81,7 +81,7 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 func runnerOf(dev device, books *store.Store, c config.Config) *agent.Runner {
 	checkpoints, _ := dev.(topology.Recoverer) // not every device can be cut off
 	return &agent.Runner{
-		Checkpoints: checkpoints,
+		Checkpoints: checkpoints, Boot: identity().BootID,
 		Table:       standard.Bind(dev), Store: books, Files: dev.Files(), Ceiling: c.Ceiling,
 		Eyes: &health.Eyes{Probes: dev.Probes(), Services: dev.Services(), Containers: dev.Containers()},
 	}
