@@ -131,6 +131,9 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	if !v.Allow {
 		return v, nil
 	}
+	if over, ending := g.ending(ctx); ending {
+		return over, nil
+	}
 	if again, ok := g.pace.spend(g.it.mark(), g.it.engine().Limit); !ok && g.consent == nil {
 		g.pace.look(g.it.mark(), again)
 		return interpret.Verdict{Outcome: interpret.Drifted, Code: interpret.CodeLimit,

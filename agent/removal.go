@@ -78,6 +78,9 @@ func (r *removal) Admit(ctx context.Context, a interpret.Action) (interpret.Verd
 	case !applies:
 		return v, nil
 	}
+	if over, ending := r.ending(ctx); ending {
+		return over, nil
+	}
 	kept, refusal := r.keepEdited(ctx, o.score)
 	if refusal != nil {
 		return *refusal, nil

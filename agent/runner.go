@@ -34,6 +34,9 @@ type Runner struct {
 	Checkpoints topology.Recoverer
 	// Boot is the id of this boot of the device: in it, an agent that was told to stop blames nobody.
 	Boot string
+	// Ending reports whether the machine is being shut down: then nothing is begun. What everybody is stopping would be
+	// started again else, and half of that found at the next boot. May be nil.
+	Ending func(context.Context) bool
 	// Parallel is how many scores are played at once; 0 means 4.
 	Parallel int
 	// Uncertain is set if books were lost: nothing is collected until a pass has found
@@ -51,6 +54,14 @@ type Runner struct {
 }
 
 func (r *Runner) parallel() int { return cmp.Or(r.Parallel, 4) }
+
+// ending is why nothing is begun any more.
+func (r *Runner) ending(ctx context.Context) (interpret.Verdict, bool) {
+	if r.Ending == nil || !r.Ending(ctx) {
+		return interpret.Verdict{}, false
+	}
+	return interpret.Verdict{Outcome: interpret.Waiting, Message: "the machine is being shut down"}, true
+}
 
 // Plan computes what a pass over in would do, and what of it is allowed. It observes and
 // compares, and changes nothing, on the device as in the books.

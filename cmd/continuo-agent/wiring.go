@@ -80,9 +80,14 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 // runnerOf plays scores on a device, under its ceiling.
 func runnerOf(dev device, books *store.Store, c config.Config) *agent.Runner {
 	checkpoints, _ := dev.(topology.Recoverer) // not every device can be cut off
+	var ending func(context.Context) bool
+	if machine, real := dev.(interface{ Ending(context.Context) bool }); real {
+		ending = machine.Ending
+	}
 	return &agent.Runner{
+		Ending:      ending,
 		Checkpoints: checkpoints, Boot: identity().BootID,
-		Table:       standard.Bind(dev), Store: books, Files: dev.Files(), Ceiling: c.Ceiling,
+		Table: standard.Bind(dev), Store: books, Files: dev.Files(), Ceiling: c.Ceiling,
 		Eyes: &health.Eyes{Probes: dev.Probes(), Services: dev.Services(), Containers: dev.Containers()},
 	}
 }

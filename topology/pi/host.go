@@ -42,6 +42,19 @@ func (h *host) SetHostname(ctx context.Context, name string) error {
 	return h.files.flush("/etc/hostname")
 }
 
+// Ending reports whether the machine is being shut down, as far as it says so.
+func (d *Device) Ending(ctx context.Context) bool {
+	var state string
+	err := d.services.bus.do(ctx, func(ctx context.Context, l *link) error {
+		p, err := l.systemd.SystemStateContext(ctx)
+		if err == nil {
+			state, _ = p.Value.Value().(string)
+		}
+		return err
+	})
+	return err == nil && state == "stopping"
+}
+
 // installed tells a device without hostnamed from one whose systemd is just restarting.
 func installed(err error) error {
 	if errorName(err) == "org.freedesktop.DBus.Error.ServiceUnknown" {
