@@ -15,7 +15,7 @@ help: ## this list
 
 .PHONY: build
 build: ## both commands, into bin/
-	go build -trimpath -o bin/ ./cmd/...
+	@stamp=$$(go run ./internal/release -stamp); set -x; go build -trimpath -ldflags "$$stamp" -o bin/ ./cmd/...
 
 .PHONY: test
 test: ## all tests; as root with the device suite, else it says what was not run
@@ -39,7 +39,7 @@ bench: ## the numbers, with the machine's facts
 	go run ./test/bench
 
 .PHONY: check
-check: lint layers drift race fuzz vuln ## everything that a change must pass besides make test
+check: lint layers drift reproduce race fuzz vuln ## everything that a change must pass besides make test
 
 .PHONY: lint
 lint: fmt-check vet staticcheck
@@ -115,6 +115,20 @@ cross: ## static arm64, armv7 and armv6 binaries of both commands, into dist/
 	done; \
 	[ $$(stat -c %s dist/continuo-agent-linux-arm64) -le $(AGENT_LIMIT) ] || \
 	  { echo "the arm64 agent is larger than $(AGENT_LIMIT) bytes"; exit 1; }
+
+.PHONY: release
+release: ## what is given to others, of a commit: all binaries, checksums and contents, into bin/release/; COMMIT=…
+	go run ./internal/release -o bin/release $(COMMIT)
+	@[ $$(stat -c %s bin/release/continuo-agent-linux-arm64) -le $(AGENT_LIMIT) ] || \
+	  { echo "the arm64 agent is larger than $(AGENT_LIMIT) bytes"; exit 1; }
+
+.PHONY: reproduce
+reproduce: # G57: the agent of HEAD, for one machine; make release-twice builds everything twice
+	go run ./internal/release -twice -only arm64 -commands continuo-agent
+
+.PHONY: release-twice
+release-twice: ## everything of a release, built in two places and compared; COMMIT=…
+	go run ./internal/release -twice $(COMMIT)
 
 .PHONY: clean
 clean: ## remove what make has built here (the boxes' cache stays: test/device/pibox purge --cache)

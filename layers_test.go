@@ -66,6 +66,7 @@ var layers = []layer{
 	{"internal/nftables", "golang.org/x/sys", "netlink and the kernel, nothing of ours"},
 	{"internal/wire", "github.com/vmihailenco/msgpack github.com/nats-io/nkeys github.com/nats-io/jwt",
 		"the bytes between the two ends: it knows neither the agent nor the language (S03, S08, S32)"},
+	{"internal/release", "", "builds what others get, with the standard library and Go alone"},
 	{"internal/...", "score internal/wire github.com/nats-io golang.org/x/sys", "nobody else's API, and below everything but the language"},
 	{"cmd/continuo-agent", "score topology topology/memory topology/pi interpret interpret/standard agent agent/... internal/wire schemas/source cmd/internal/... " +
 		"github.com/spf13 github.com/sirupsen/logrus github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/coreos/go-systemd " +
@@ -96,6 +97,8 @@ var unreachable = []struct{ packages, banned, why string }{
 var processes = map[string]string{
 	"topology/pi/tools_ask.go":      "starts a program with --version, to tell one that is there from one that works (G08, G51)",
 	"topology/pi/journal.go":        "runs journalctl about a unit that failed or ran to its end, and not again about the same run: the journal has no other reader without libsystemd",
+	"internal/release/source.go":    "asks git for a commit; nothing that is released runs it",
+	"internal/release/build.go":     "runs go build on a commit; nothing that is released runs it",
 	"topology/pi/quadlet_dryrun.go": "runs podman's Quadlet generator in -dryrun before a unit is trusted",
 }
 

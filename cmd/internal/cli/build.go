@@ -10,8 +10,13 @@ import (
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
 )
 
-// version is set by the linker for a release: -X …/cmd/internal/cli.version=v0.1.0
-var version string
+// Set by the linker, as internal/release says: -X …/cmd/internal/cli.version=v0.1.0
+var (
+	version  string // none: not a release
+	commit   string // in full
+	date     string // of the commit, in UTC; never when it was built, which would make every build another one
+	modified string // "true"
+)
 
 // A Build says what a binary was made of.
 type Build struct {
@@ -19,6 +24,8 @@ type Build struct {
 	Version string `json:"version"`
 	// Commit that it was built from, if the build knows it.
 	Commit string `json:"commit,omitempty"`
+	// Date of the commit, in UTC.
+	Date string `json:"date,omitempty"`
 	// Modified says that the sources were not as in the commit.
 	Modified bool `json:"modified,omitempty"`
 	// Go version that compiled it.
@@ -29,7 +36,7 @@ type Build struct {
 
 // ThisBuild describes the running binary.
 func ThisBuild() Build {
-	b := Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := Build{Version: version, Commit: commit, Date: date, Modified: modified == "true", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if b.Version == "" && ok && info.Main.Version != "(devel)" {
 		b.Version = info.Main.Version
@@ -37,11 +44,13 @@ func ThisBuild() Build {
 	if b.Version == "" {
 		b.Version = "devel"
 	}
-	if ok {
+	if ok && b.Commit == "" { // go install, which asks the version control itself
 		for _, s := range info.Settings {
 			switch s.Key {
 			case "vcs.revision":
 				b.Commit = s.Value
+			case "vcs.time":
+				b.Date = s.Value
 			case "vcs.modified":
 				b.Modified = s.Value == "true"
 			}
@@ -69,14 +78,15 @@ func VersionCommand() *cobra.Command {
 }
 
 func (b Build) String() string {
-	commit := b.Commit
-	switch {
-	case commit == "":
-		commit = "unknown commit"
-	case b.Modified:
-		commit = "commit " + commit[:min(12, len(commit))] + ", modified"
-	default:
-		commit = "commit " + commit[:min(12, len(commit))]
+	of := "unknown commit"
+	if b.Commit != "" {
+		of = "commit " + b.Commit[:min(12, len(b.Commit))]
+		if b.Date != "" {
+			of += " of " + b.Date
+		}
+		if b.Modified {
+			of += ", modified"
+		}
 	}
-	return fmt.Sprintf("%s (%s, %s, %s)", b.Version, commit, b.Go, b.Platform)
+	return fmt.Sprintf("%s (%s, %s, %s)", b.Version, of, b.Go, b.Platform)
 }
