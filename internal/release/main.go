@@ -1,6 +1,6 @@
 // Command release makes the binaries of a release from a commit: static, for every machine that is supported, with
 // their checksums and a list of what is in them. What it builds is the commit and nothing that lies around, and
-// whoever builds the same commit gets the same bytes (ADR 0024). It publishes nothing and signs nothing.
+// whoever builds the same commit gets the same bytes (ADR 0028). It publishes nothing and signs nothing.
 package main
 
 import (
