@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
@@ -27,8 +26,9 @@ const (
 type bus struct {
 	name    string
 	connect func(context.Context) (*dbus.Conn, error)
-	direct  bool // it is the socket of a manager, and no bus that has rules of what to send
-	below   bool // the device is a directory, see Options.Root
+	picking func(context.Context) (*dbus.Conn, error) // may be nil
+	direct  bool                                      // it is the socket of a manager, and no bus that has rules of what to send
+	below   bool                                      // the device is a directory, see Options.Root
 	life    context.Context
 	end     context.CancelFunc
 	dialing chan struct{} // holds one token
@@ -38,21 +38,27 @@ type bus struct {
 }
 
 func newBus(ctx context.Context, below bool) *bus {
-	b := &bus{name: "the system bus", connect: connect, below: below, dialing: make(chan struct{}, 1)}
+	b := &bus{name: "the system bus", connect: connect, picking: connectPicking, below: below, dialing: make(chan struct{}, 1)}
 	b.life, b.end = context.WithCancel(ctx)
 	return b
 }
 
 // A link is one life of the connection. go-systemd keeps two connections, one for calls
-// and one for signals; ours are the same two.
+// and one for signals; ours are the same two, and one more for the state of units.
 type link struct {
 	systemd *sdbus.Conn
 	calls   *dbus.Conn
 	signals *dbus.Conn
+	units   *dbus.Conn // of whose answers a picker leaves what is read of a unit; or calls
 	*router
 }
 
-func (l *link) close() { l.systemd.Close() }
+func (l *link) close() {
+	l.systemd.Close()
+	_ = l.units.Close()
+}
+
+func (l *link) connected() bool { return l.systemd.Connected() && l.units.Connected() }
 
 func (b *bus) close() {
 	b.end()
@@ -104,7 +110,7 @@ func (b *bus) link(ctx context.Context) (*link, error) {
 func (b *bus) current() *link {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open != nil && !b.open.systemd.Connected() {
+	if b.open != nil && !b.open.connected() {
 		b.open.close()
 		b.open = nil
 	}
@@ -119,6 +125,7 @@ func (b *bus) dial(ctx context.Context) (*link, error) {
 	life, end := context.WithCancel(b.life)
 	stop := context.AfterFunc(ctx, end)
 	var conns []*dbus.Conn
+	var units *dbus.Conn
 	systemd, err := sdbus.NewConnection(func() (*dbus.Conn, error) {
 		c, err := b.connect(life)
 		if err == nil {
@@ -126,6 +133,14 @@ func (b *bus) dial(ctx context.Context) (*link, error) {
 		}
 		return c, err
 	})
+	if err == nil {
+		if units = conns[0]; b.picking != nil {
+			units, err = b.picking(life)
+		}
+		if err != nil {
+			systemd.Close()
+		}
+	}
 	if err != nil {
 		end()
 		if ctx.Err() != nil {
@@ -133,15 +148,17 @@ func (b *bus) dial(ctx context.Context) (*link, error) {
 		}
 		return nil, busFault("reach", b.name, err)
 	}
+	l := &link{systemd, conns[0], conns[1], units, nil}
 	if !stop() { // too late
-		systemd.Close()
+		l.close()
 		return nil, topology.Faultf(topology.FaultOf(ctx.Err()).Code, "cannot reach %s: %v", b.name, ctx.Err())
 	}
 	if _, err := os.Lstat("/run/systemd/system"); err != nil { // as sd_booted(3) does
-		systemd.Close()
+		l.close()
 		return nil, topology.Faultf(topology.CodeUnavailable, "the device does not run systemd")
 	}
-	return &link{systemd, conns[0], conns[1], newRouter(conns[1], b.direct)}, nil
+	l.router = newRouter(l.signals, b.direct)
+	return l, nil
 }
 
 func connect(ctx context.Context) (*dbus.Conn, error) {
@@ -149,14 +166,7 @@ func connect(ctx context.Context) (*dbus.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = c.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))}); err == nil {
-		err = c.Hello()
-	}
-	if err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return c, nil
+	return greet(c)
 }
 
 // do asks a question, or gives an order that may be given twice. It goes on over a bus
@@ -173,7 +183,7 @@ func (b *bus) doFor(ctx context.Context, limit time.Duration, ask func(context.C
 			call, cancel := context.WithTimeout(ctx, limit)
 			err = ask(call, l)
 			cancel()
-			if err == nil || !transient(err) && l.systemd.Connected() || ctx.Err() != nil || b.life.Err() != nil {
+			if err == nil || !transient(err) && l.connected() || ctx.Err() != nil || b.life.Err() != nil {
 				return err
 			}
 		} else if timer == nil || ctx.Err() != nil || b.life.Err() != nil {

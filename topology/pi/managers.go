@@ -82,7 +82,7 @@ func (m *managers) user(user string) (*services, error) {
 	sys := m.system
 	b := newBus(sys.bus.life, sys.bus.below)
 	b.name, b.direct = "the service manager of "+user, true
-	b.connect = func(ctx context.Context) (*dbus.Conn, error) { return connectUser(ctx, user, uid) }
+	b.connect, b.picking = func(ctx context.Context) (*dbus.Conn, error) { return connectUser(ctx, user, uid) }, nil
 	s := &services{
 		bus: b, files: sys.files, reload: newReloader(b, userUnitDirs, fmt.Sprintf("%s.%d", reloadMark, uid)), settle: sys.settle,
 		user: user, uid: uid, dir: userUnitDirs[0], runs: sys.runs, journal: sys.journal,

@@ -143,10 +143,18 @@ func everything(call *dbus.Call) (properties, error) {
 	return p, call.Store(&p) // says what is wrong with it
 }
 
+// unitProperties are those that query reads.
+var unitProperties = []string{
+	"LoadState", "ActiveState", "SubState", "Type", "MainPID", "NRestarts", "Result", "ExecMainCode", "ExecMainStatus", "FragmentPath", "SourcePath",
+	"RemainAfterExit", "CanReload", "NeedDaemonReload", "DropInPaths", "Names", "Triggers", "TriggeredBy", "InvocationID", "Job",
+	"ActiveEnterTimestamp", "ActiveExitTimestamp", "InactiveEnterTimestamp", "InactiveExitTimestamp",
+	"MemoryMax", "TasksMax", "IOWeight", "CPUQuotaPerSecUSec",
+}
+
 // query asks for all properties of a unit at once. A unit that is not loaded is loaded
 // by the question, and dropped again if it is idle.
 func query(ctx context.Context, l *link, unit string) (unitState, error) {
-	call := l.calls.Object("org.freedesktop.systemd1", unitPath(unit)).
+	call := l.units.Object("org.freedesktop.systemd1", unitPath(unit)).
 		CallWithContext(ctx, "org.freedesktop.DBus.Properties.GetAll", 0, "")
 	p, err := everything(call)
 	if err != nil {
