@@ -36,9 +36,9 @@ type layer struct {
 var layers = []layer{
 	{"score", "github.com/go-json-experiment/json github.com/robfig/cron/v3", "the language is plain data, for every author and every tool (ADR 0001)"},
 	{"topology", "", "what a device can do is said without naming a tool"},
-	{"topology/memory", "topology", "a device in memory, with nothing of a real one"},
+	{"topology/memory", "topology internal/unitfiles", "a device in memory, with nothing of a real one but what its service manager has to read"},
 	{"topology/conform", "topology", "one suite for every topology, so it knows none of them"},
-	{"topology/pi", "topology internal/atomicfile internal/nftables github.com/coreos/go-systemd github.com/godbus/dbus " +
+	{"topology/pi", "topology internal/atomicfile internal/nftables internal/unitfiles github.com/coreos/go-systemd github.com/godbus/dbus " +
 		"github.com/fsnotify/fsnotify golang.org/x/sys",
 		"the only package that knows systemd, podman and the kernel; it does not know what a score is"},
 	{"interpret", "score topology github.com/go-json-experiment/json", "the contract and the engine, for any kind on any device"},
@@ -64,6 +64,7 @@ var layers = []layer{
 	{"schemas/gen", "score interpret interpret/* topology/memory internal/wire github.com/invopop/jsonschema github.com/go-json-experiment/json", "the generator, run by hand and by CI"},
 	{"internal/atomicfile", "golang.org/x/sys", "files and the kernel, nothing of ours"},
 	{"internal/nftables", "golang.org/x/sys", "netlink and the kernel, nothing of ours"},
+	{"internal/unitfiles", "", "names of files and of units, and nothing else"},
 	{"internal/wire", "github.com/vmihailenco/msgpack github.com/nats-io/nkeys github.com/nats-io/jwt",
 		"the bytes between the two ends: it knows neither the agent nor the language (S03, S08, S32)"},
 	{"internal/release", "", "builds what others get, with the standard library and Go alone"},

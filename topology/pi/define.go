@@ -55,6 +55,7 @@ func (s *services) Undefine(ctx context.Context, unit string) error {
 		return err
 	}
 	if u.Definition.Type == topology.Absent {
+		s.reload.debts.Defer(unit) // what its drop-ins changed holds until then
 		return nil
 	}
 	if u.Load == topology.Loaded {
@@ -65,6 +66,7 @@ func (s *services) Undefine(ctx context.Context, unit string) error {
 	if err := s.files.RemoveFile(ctx, s.dir+unit); err != nil {
 		return err
 	}
+	s.letGo(ctx, unit)
 	return s.reset(ctx, unit) // a failed unit would stay on the list
 }
 
@@ -93,7 +95,8 @@ func (s *services) Unmask(ctx context.Context, unit string) error {
 		}
 		return nil
 	})
-	s.reload.need()
+	s.reload.need(unit)
+	s.reload.relinked(ctx, unit)
 	if err != nil {
 		return busFault("unmask", unit, err)
 	}
@@ -123,10 +126,9 @@ func (s *services) SetEnabled(ctx context.Context, unit string, on bool) error {
 	if err := checkUnit(unit); err != nil {
 		return err
 	}
-	// The links need a reload anyway. A unit that is new is loaded by the question, so that
-	// one reload does for its definition and its links.
+	// A unit that is new is loaded by the question, and the links are made by what is on disk: no reload comes before them.
 	u, err := s.ask(ctx, unit)
-	if err == nil && (u.Stale || u.usable(verb, unit) != nil) {
+	if err == nil && u.usable(verb, unit) != nil {
 		u, err = s.observe(ctx, unit)
 	}
 	if err != nil {
@@ -145,16 +147,18 @@ func (s *services) SetEnabled(ctx context.Context, unit string, on bool) error {
 }
 
 // setLinks makes or removes the links below /etc, durably, which systemd does not, and
-// removes those below /run, which would satisfy a look but not a boot. Systemd 257 calls
-// a unit stale until the next reload after that.
+// removes those below /run, which would satisfy a look but not a boot.
 func (s *services) setLinks(ctx context.Context, unit string, on bool) error {
 	verb, units := "disable", []string{unit}
 	if on {
 		verb = "enable"
 	}
 	var links []string
+	changed := false
 	err := s.bus.do(ctx, func(ctx context.Context, l *link) error {
-		if _, err := l.systemd.DisableUnitFilesContext(ctx, units, true); err != nil {
+		gone, err := l.systemd.DisableUnitFilesContext(ctx, units, true)
+		changed = changed || len(gone) > 0
+		if err != nil {
 			return err
 		}
 		if on {
@@ -164,13 +168,15 @@ func (s *services) setLinks(ctx context.Context, unit string, on bool) error {
 			}
 			return err
 		}
-		gone, err := l.systemd.DisableUnitFilesContext(ctx, units, false)
+		gone, err = l.systemd.DisableUnitFilesContext(ctx, units, false)
 		for _, c := range gone {
 			links = append(links, c.Filename)
 		}
 		return err
 	})
-	s.reload.need()
+	if err != nil || changed || len(links) > 0 {
+		s.reload.relinked(ctx, unit)
+	}
 	if err != nil {
 		return busFault(verb, unit, err)
 	}

@@ -188,8 +188,8 @@ func (f *files) MakeSymlink(ctx context.Context, w topology.SymlinkWrite) error 
 	if err := f.linkOrNothing("write", fd, w.Path); err != nil {
 		return err
 	}
-	f.changed(w.Path)
-	defer f.changed(w.Path)
+	f.changed(ctx, w.Path)
+	defer f.changed(ctx, w.Path)
 	err = atomicfile.Symlink(dir, path.Base(w.Path), w.Target, w.Replaces, fresh)
 	switch {
 	case errors.Is(err, os.ErrExist), !fresh && errors.Is(err, unix.ENOENT):

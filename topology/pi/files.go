@@ -18,7 +18,7 @@ type files struct {
 	accounts *accounts
 	syncs    dirSyncs
 	digests  digests
-	changed  func(path string) // told before and after every change of a content
+	changed  func(ctx context.Context, path string) // told before and after every change of a content
 }
 
 // A node is a handle of whatever is at a path, which it does not open: a pipe is not

@@ -25,7 +25,7 @@ var (
 // job gives an order, once nobody else has one under way, and waits for its end. The end
 // of ctx ends the waiting, not the job. Before is the invocation that the unit had so far.
 func (s *services) job(ctx context.Context, verb, unit string, give order, before string) error {
-	if err := s.reload.settle(ctx); err != nil {
+	if err := s.reload.loadAll(ctx); err != nil {
 		return err
 	}
 	if _, err := s.yield(ctx, verb, unit); err != nil {

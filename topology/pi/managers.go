@@ -41,15 +41,15 @@ func (m *managers) close() {
 }
 
 // changed is told of every change of a file.
-func (m *managers) changed(p string) {
-	m.system.reload.mark(p)
+func (m *managers) changed(ctx context.Context, p string) {
+	m.system.reload.mark(ctx, p)
 	if !strings.HasPrefix(p, userUnitDirs[0]) {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.users {
-		s.reload.mark(p)
+		s.reload.mark(ctx, p)
 	}
 }
 

@@ -123,7 +123,8 @@ func changedBelow(p string) error {
 // define puts the definition in place and has systemd load it. If systemd gets no unit
 // from it, the old definition is back when define returns.
 func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, text []byte) error {
-	p := definitionFile(cfg.Name)
+	p, unit := definitionFile(cfg.Name), unitOf(cfg.Name)
+	ctx = about(ctx, unit)
 	write := func(text []byte, mark topology.Mark, replaces string) error {
 		return c.files.WriteFile(ctx, topology.FileWrite{Path: p, Content: text, Mode: 0o644, Owner: "0", Group: "0", Mark: mark, Replaces: replaces})
 	}
@@ -145,7 +146,7 @@ func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, t
 			return err
 		}
 	}
-	u, err := c.observe(ctx, unitOf(cfg.Name))
+	u, err := c.observe(ctx, unit)
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, t
 		err = c.files.RemoveFile(ctx, p)
 	}
 	if err == nil {
-		err = c.reload.settle(ctx)
+		err = c.reload.load(ctx, unit)
 	}
 	if err != nil {
 		return err
@@ -281,11 +282,13 @@ func (c *containers) RemoveContainer(ctx context.Context, name string) error {
 	} else if now.Type != topology.Absent && now.Is() != u.Definition.Is() {
 		return changedBelow(p)
 	}
-	if err := c.files.RemoveFile(ctx, p); err != nil {
+	if err := c.files.RemoveFile(about(ctx, unit), p); err != nil {
 		return err
 	}
-	if err := c.reload.settle(ctx); err != nil {
-		return err
+	if !c.letGo(ctx, unit) {
+		if err := c.reload.load(ctx, unit); err != nil {
+			return err
+		}
 	}
 	if err := c.reset(ctx, unit); err != nil {
 		return err

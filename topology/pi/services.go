@@ -55,32 +55,6 @@ func (s *services) Service(ctx context.Context, unit string) (topology.ServiceSt
 	return st, err
 }
 
-// observe returns what systemd knows of a unit, after what is on disk was loaded.
-func (s *services) observe(ctx context.Context, unit string) (unitState, error) {
-	if err := checkUnit(unit); err != nil {
-		return unitState{}, err
-	}
-	if err := s.reload.settle(ctx); err != nil {
-		return unitState{}, err
-	}
-	u, err := s.ask(ctx, unit)
-	if err != nil || !u.Stale {
-		return u, err
-	}
-	// Somebody changed the definition and did not reload. A unit that stays stale, for
-	// whatever reason, costs no reload on every look.
-	if !s.reload.worthwhile(unit) {
-		return u, nil
-	}
-	s.reload.need()
-	if err := s.reload.settle(ctx); err != nil {
-		return unitState{}, err
-	}
-	u, err = s.ask(ctx, unit)
-	s.reload.helped(unit, err != nil || !u.Stale)
-	return u, err
-}
-
 // checkUnit refuses names that systemd would not take, before it is asked.
 func checkUnit(unit string) error {
 	ok := len(unit) <= 255 && strings.LastIndexByte(unit, '.') > 0 && path.Base(unit) == unit

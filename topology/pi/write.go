@@ -78,8 +78,8 @@ func (f *files) WriteFile(ctx context.Context, w topology.FileWrite) error {
 	if w.Replaces != "" {
 		file.Check = func() error { return f.stillThere(ctx, w) }
 	}
-	f.changed(w.Path)
-	defer f.changed(w.Path) // again: what was told before may have been acted upon before the change
+	f.changed(ctx, w.Path)
+	defer f.changed(ctx, w.Path) // again: what was told before may have been acted upon before the change
 	if err := atomicfile.WriteNoSync(dir, name, file); err != nil {
 		return f.tree.fault("write", w.Path, f.blame(err, w.Path))
 	}
@@ -266,8 +266,8 @@ func (f *files) remove(ctx context.Context, p string, flags int, allowed func(no
 	if err != nil {
 		return f.tree.fault("remove", p, err)
 	}
-	f.changed(p)
-	defer f.changed(p)
+	f.changed(ctx, p)
+	defer f.changed(ctx, p)
 	if err := unix.Unlinkat(dir, path.Base(p), flags); err != nil && err != unix.ENOENT {
 		return f.tree.fault("remove", p, f.blame(f.blame(err, p), path.Dir(p)))
 	}
