@@ -20,19 +20,19 @@ type groups struct {
 // cutsOff is the group of what could cut the device off. No score can name it.
 const cutsOff = "\x00"
 
-// lock waits until no other score of the groups of it is being played, and returns how to let
-// the next one go; nil if ctx or halt ended first.
-func (g *groups) lock(ctx context.Context, it *item, halt <-chan struct{}) func() {
+// lock waits in l until no other score of the groups of it is being played, and returns how to let
+// the next one go; nil if ctx or the halt of l ended first.
+func (g *groups) lock(ctx context.Context, it *item, l *lanes) func() {
 	unlock := func() {}
 	if name := it.engine().Group; name != "" {
-		if unlock = g.one(ctx, name, halt); unlock == nil {
+		if unlock = g.one(ctx, name, l); unlock == nil {
 			return nil
 		}
 	}
 	if _, confirming := it.score.Spec.(score.Confirming); !confirming {
 		return unlock
 	}
-	alone := g.one(ctx, cutsOff, halt) // always the last, so that no two wait for each other
+	alone := g.one(ctx, cutsOff, l) // always the last, so that no two wait for each other
 	if alone == nil {
 		unlock()
 		return nil
@@ -41,7 +41,7 @@ func (g *groups) lock(ctx context.Context, it *item, halt <-chan struct{}) func(
 }
 
 // one waits for one group.
-func (g *groups) one(ctx context.Context, name string, halt <-chan struct{}) (unlock func()) {
+func (g *groups) one(ctx context.Context, name string, in *lanes) (unlock func()) {
 	g.mu.Lock()
 	if g.locks == nil {
 		g.locks = map[string]chan struct{}{}
@@ -52,13 +52,25 @@ func (g *groups) one(ctx context.Context, name string, halt <-chan struct{}) (un
 		g.locks[name] = l
 	}
 	g.mu.Unlock()
+	unlock = func() { <-l }
 	select {
 	case l <- struct{}{}:
-		return func() { <-l }
-	case <-halt:
-	case <-ctx.Done():
+		return unlock
+	default:
 	}
-	return nil
+	locked := false
+	in.idle(func() {
+		select {
+		case l <- struct{}{}:
+			locked = true
+		case <-in.halt:
+		case <-ctx.Done():
+		}
+	})
+	if !locked {
+		return nil
+	}
+	return unlock
 }
 
 // timeout bounds one try.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/continuo-fleet/continuo/interpret"
@@ -203,6 +204,11 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	}
 	for _, problem := range p.problems {
 		a.problem(CodeRestore, problem)
+	}
+	if len(p.unfinished) == 0 {
+		a.resolve(CodeUnfinished)
+	} else if ctx.Err() == nil {
+		a.problem(CodeUnfinished, strings.Join(p.unfinished, "; "))
 	}
 	if r, some := a.passReceipt(p, st); some && c == nil && err == nil {
 		a.conclude(r)

@@ -3,12 +3,12 @@ package agent
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
+	"github.com/continuo-fleet/continuo/topology"
 )
 
 // A pass is one run of a plan.
@@ -35,12 +35,16 @@ type pass struct {
 	removals []interpret.PlannedAction // what was asked about what is no longer named
 	gone     []interpret.ReceiptAction // what was collected, or given up, of that
 	problems []string                  // what else went wrong
+
+	lanes      *lanes
+	unfinished []string // what could not be done at its end, and is tried again by the next one
 }
 
 // run plays every score of the plan once and collects what is no longer wanted. The
 // error is about the books only.
 func (p *pass) run(ctx context.Context) (interpret.DeviceStatus, error) {
-	p.begun = now()
+	p.begun, p.lanes = now(), newLanes(p.parallel(), p.halt)
+	ctx = topology.InBatch(ctx, p.lanes)
 	items := p.items()
 	p.braked = p.brakes()
 	if !p.dry && !p.blocked {
@@ -53,6 +57,9 @@ func (p *pass) run(ctx context.Context) (interpret.DeviceStatus, error) {
 		st.Orphans = p.last.Orphans
 	case err == nil:
 		st.Orphans, err = p.collect(ctx, st)
+	}
+	for _, e := range p.lanes.finish(ctx) {
+		p.unfinished = append(p.unfinished, topology.FaultOf(e).Text)
 	}
 	if err == nil && !p.dry && !p.blocked && p.only == nil {
 		err = p.keepPolicies()
@@ -84,22 +91,6 @@ func (p *pass) items() []*item {
 	return items
 }
 
-// each calls f for every item, in their order, from as many goroutines as the runner
-// may use. An item that waits for another is always behind it.
-func (p *pass) each(items []*item, f func(*item)) {
-	var taken atomic.Int64
-	var wg sync.WaitGroup
-	for range min(p.parallel(), len(items)) {
-		wg.Go(func() {
-			for i := taken.Add(1); i <= int64(len(items)); i = taken.Add(1) {
-				f(items[i-1])
-				p.progressed()
-			}
-		})
-	}
-	wg.Wait()
-}
-
 // gate is the door in front of it.
 func (p *pass) gate(it *item) *gate {
 	return &gate{pass: p, it: it}
@@ -108,8 +99,9 @@ func (p *pass) gate(it *item) *gate {
 func (p *pass) playAll(ctx context.Context, items []*item) error {
 	var first error
 	var mu sync.Mutex
-	p.each(items, func(it *item) {
-		defer close(it.done)
+	p.lanes.each(items, func(it *item) {
+		defer p.progressed()
+		defer p.lanes.played(it)
 		if err := p.play(ctx, it); err != nil {
 			mu.Lock()
 			defer mu.Unlock()

@@ -61,7 +61,7 @@ func (p *pass) play(ctx context.Context, it *item) error {
 func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, err error) {
 	it := g.it
 	for _, need := range it.needs {
-		<-need.done
+		p.lanes.await(need)
 	}
 	if it.problem != "" {
 		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: it.invalidity, Message: it.problem}, nil
@@ -97,7 +97,7 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 			return p.waits(ctx, wish, need), nil
 		}
 	}
-	unlock := p.groups.lock(ctx, it, p.halt)
+	unlock := p.groups.lock(ctx, it, p.lanes)
 	if unlock != nil {
 		defer unlock()
 	}

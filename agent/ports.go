@@ -103,6 +103,7 @@ const (
 	CodeLink         interpret.Code = "link"
 	CodeWatch        interpret.Code = "watch"
 	CodeRestore      interpret.Code = "restore"         // what was there before could not be put back
+	CodeUnfinished   interpret.Code = "unfinished"      // what is done once for all of a pass could not be done
 	CodeReboot       interpret.Code = "reboot_required" // something that was installed takes effect with the next boot only
 	CodeClock        interpret.Code = "clock_offset"    // the clock of the device is not that of its fleet
 	CodePrefetch     interpret.Code = "prefetch"        // what a score needs from elsewhere is not here yet

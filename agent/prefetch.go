@@ -32,7 +32,8 @@ func (p *pass) fresh(items []*item) []*item {
 // prefetch finds out whether what fresh items need is here, before anything is touched.
 // An item that lacks it gets its status now.
 func (p *pass) prefetch(ctx context.Context, items []*item) {
-	p.each(p.fresh(items), func(it *item) {
+	p.lanes.each(p.fresh(items), func(it *item) {
+		defer p.progressed()
 		wish := p.gate(it).wish()
 		if _, early := p.pace.holds(it.mark(), wish); early {
 			it.unfetched = true
