@@ -15,10 +15,10 @@ func (c containers) Run(ctx context.Context, cfg topology.ContainerConfig) error
 	}
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
-	return c.d.run(cfg)
+	return c.d.run(ctx, cfg)
 }
 
-func (d *Device) run(cfg topology.ContainerConfig) error {
+func (d *Device) run(ctx context.Context, cfg topology.ContainerConfig) error {
 	p, unitName := definitionFile(cfg.Name), unitOf(cfg.Name)
 	if k := d.containers[cfg.Name]; k != nil && k.config.Mark == "" {
 		return topology.Faultf(topology.CodeForeign, "the container %s (%s) was made by somebody else", cfg.Name, k.id)
@@ -51,11 +51,20 @@ func (d *Device) run(cfg topology.ContainerConfig) error {
 	if err != nil {
 		return err
 	}
-	u := d.unit(unitName)
-	d.halt(unitName, u)
-	if err := d.write(topology.FileWrite{Path: p, Content: []byte(define(k.config)), Mode: 0o644, Mark: cfg.Mark}); err != nil {
+	text := define(k.config)
+	if st, err := d.fileState(p); err != nil || st.SHA256 != sum(text) || st.Mark != cfg.Mark {
+		if err := d.write(topology.FileWrite{Path: p, Content: []byte(text), Mode: 0o644, Mark: cfg.Mark}); err != nil {
+			return err
+		}
+	}
+	d.mu.Unlock()
+	err = d.acts(ctx, unitName)
+	d.mu.Lock()
+	if err != nil {
 		return err
 	}
+	u := d.unit(unitName)
+	d.halt(unitName, u)
 	d.containers[cfg.Name] = k
 	if cfg.Stopped {
 		k.state = "exited"

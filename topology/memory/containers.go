@@ -42,6 +42,9 @@ func (c containers) Container(ctx context.Context, name string) (topology.Contai
 	if err := c.d.control.call(ctx, OpContainer, containerResource(name)); err != nil {
 		return topology.ContainerState{}, err
 	}
+	if err := c.d.loads(ctx, unitOf(name)); err != nil {
+		return topology.ContainerState{}, err
+	}
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
 	st := topology.ContainerState{State: "absent"}
@@ -147,6 +150,10 @@ func (c containers) RemoveContainer(ctx context.Context, name string) error {
 	}
 	delete(c.d.containers, name)
 	delete(c.d.units, unitOf(name))
+	if !c.d.letGo(ctx, unitOf(name)) {
+		c.d.reload()
+		c.d.manager.reloads++
+	}
 	c.d.changed(containerResource(name))
 	return nil
 }

@@ -41,6 +41,9 @@ func (s services) Undefine(ctx context.Context, ref string) error {
 	if err := s.d.control.call(ctx, OpUndefine, unitResource(ref)); err != nil {
 		return err
 	}
+	if err := s.d.loads(ctx, ref); err != nil {
+		return err
+	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	for _, in := range s.d.dropIns(ref) {
@@ -52,12 +55,14 @@ func (s services) Undefine(ctx context.Context, ref string) error {
 	}
 	u := s.d.unit(ref)
 	if u.ran = nil; s.d.files[definedAt(ref)] == nil {
+		s.d.manager.debts.Defer(debtor(ref))
 		return nil
 	}
 	if err := s.d.remove(definedAt(ref)); err != nil {
 		return err
 	}
 	s.d.halt(ref, u)
+	s.d.letGo(ctx, ref)
 	u.persistent, u.runtime = false, false
 	if u.active == "failed" {
 		s.d.become(ref, u, "inactive", "dead")
@@ -152,6 +157,9 @@ func (s services) Reload(ctx context.Context, ref string) error {
 	if err := s.d.control.call(ctx, OpReload, unitResource(ref)); err != nil {
 		return err
 	}
+	if err := s.d.acts(ctx, ref); err != nil {
+		return err
+	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	def, u := s.d.load(ref), s.d.unit(ref)
@@ -170,6 +178,9 @@ func (s services) Reload(ctx context.Context, ref string) error {
 
 func (s services) RunOnce(ctx context.Context, ref, digest string) error {
 	if err := s.d.control.call(ctx, OpRunOnce, unitResource(ref)); err != nil {
+		return err
+	}
+	if err := s.d.acts(ctx, ref); err != nil {
 		return err
 	}
 	s.d.mu.Lock()

@@ -59,8 +59,18 @@ type definition struct {
 	limits    topology.UnitLimits
 }
 
-// load reads the definition of a unit from the files as they are now.
+// load is the definition of a unit as the service manager has it.
 func (d *Device) load(ref string) definition {
+	if u := d.units[ref]; u != nil && u.active != "inactive" {
+		if def, ok := d.manager.loaded[ref]; ok {
+			return def
+		}
+	}
+	return d.read(ref)
+}
+
+// read reads the definition of a unit from the files as they are now, or were at the last reload.
+func (d *Device) read(ref string) definition {
 	dirs, name := place(ref)
 	for _, dir := range dirs {
 		n := d.files[dir+name]
@@ -75,14 +85,15 @@ func (d *Device) load(ref string) definition {
 		return d.parse(ref, dir+name, string(n.content))
 	}
 	if base, ok := strings.CutSuffix(ref, ".service"); ok {
-		if n := d.files[definitionFile(base)]; n != nil && n.typ == topology.Regular {
+		text, known := d.manager.containers[base]
+		if n := d.files[definitionFile(base)]; known && n != nil && n.typ == topology.Regular {
 			def := definition{load: topology.Loaded, source: generatorDir + name, typ: "notify", container: base, restart: "no", limited: true}
-			def.read(string(n.content))
+			def.read(text)
 			return def
 		}
 	}
 	if tpl := template(ref); tpl != "" {
-		if def := d.load(tpl); def.load != topology.NotFound {
+		if def := d.read(tpl); def.load != topology.NotFound {
 			return def
 		}
 	}

@@ -30,6 +30,7 @@ type Device struct {
 	units      map[string]*unit
 	lingers    map[string]bool // users whose service manager runs
 	programs   map[string]Program
+	manager    manager
 	counter    int // of processes, invocations and container ids
 	containers map[string]*container
 	images     map[string]Image // on the device

@@ -43,6 +43,7 @@ func (d *Device) changed(resources ...topology.Resource) {
 	d.moved = make(chan struct{})
 	for _, r := range resources {
 		if path, ok := strings.CutPrefix(string(r), "file:"); ok {
+			d.manager.mark(path)
 			if name, ok := unitOfPath(path); ok {
 				resources = append(resources, unitResource(name))
 			}

@@ -22,6 +22,10 @@ func (d *Device) Program(path string, p Program) { d.hands(func() { d.programs[p
 // lock is held.
 func (d *Device) launch(name string, def definition, u *unit) {
 	u.invocation, u.result, u.status, u.log = d.fresh(), "success", 0, ""
+	if d.manager.loaded == nil {
+		d.manager.loaded = map[string]definition{}
+	}
+	d.manager.loaded[name] = def
 	if def.slow {
 		d.become(name, u, "activating", "start-pre")
 		return
@@ -172,6 +176,7 @@ func (d *Device) Reboot() {
 				delete(d.files, p)
 			}
 		}
+		d.reload()
 		for name, u := range d.units {
 			def := d.load(name)
 			if def.load == topology.Loaded && (u.persistent || def.container != "" && def.install) {

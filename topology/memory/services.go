@@ -13,6 +13,7 @@ import (
 type unit struct {
 	active, sub string
 	persistent  bool // enabled for every boot
+	wanted      bool // and so it was when the manager read everything
 	runtime     bool // enabled until the next boot
 	since       time.Time
 	pid         int
@@ -49,6 +50,9 @@ type services struct{ d *Device }
 
 func (s services) Service(ctx context.Context, name string) (topology.ServiceState, error) {
 	if err := s.d.control.call(ctx, OpService, unitResource(name)); err != nil {
+		return topology.ServiceState{}, err
+	}
+	if err := s.d.loads(ctx, name); err != nil {
 		return topology.ServiceState{}, err
 	}
 	s.d.mu.Lock()
@@ -132,6 +136,10 @@ func (s services) SetEnabled(ctx context.Context, name string, on bool) error {
 		return topology.Faultf(topology.CodeInvalid, "cannot enable %s: it has no [Install] section", name)
 	}
 	u := s.d.unit(name)
+	if u.persistent != on || u.runtime {
+		s.d.manager.debts.AddLater(debtor(name))
+		topology.Finally(ctx, s.d, s.d.finish)
+	}
 	u.persistent, u.runtime = on, false
 	s.d.changed(unitResource(name))
 	return nil
@@ -170,6 +178,9 @@ func (s services) Restart(ctx context.Context, name string, reset bool) error {
 
 // start starts a unit, in any case or if it does not run, and waits until that is done.
 func (d *Device) start(ctx context.Context, name string, reset, again bool) error {
+	if err := d.acts(ctx, name); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.manages(name); err != nil {
@@ -233,6 +244,9 @@ func outcome(name string, def definition, u *unit) error {
 
 func (s services) Stop(ctx context.Context, name string) error {
 	if err := s.d.control.call(ctx, OpStop, unitResource(name)); err != nil {
+		return err
+	}
+	if err := s.d.acts(ctx, name); err != nil {
 		return err
 	}
 	s.d.mu.Lock()
