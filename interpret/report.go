@@ -36,11 +36,15 @@ func (st *ScoreStatus) end(o Outcome, c Code, msg string) {
 // Brief cuts a message to what fits in a status beside others. What a device says, of
 // itself or of what it was sent, has no bounds of its own.
 func Brief(msg string) string {
-	const limit = 1000
-	if len(msg) <= limit {
-		return strings.ToValidUTF8(msg, "?")
+	return clip(msg, 1000)
+}
+
+// clip cuts text to a number of bytes, and what tells that it was cut.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return strings.ToValidUTF8(text, "?")
 	}
-	return strings.ToValidUTF8(msg[:limit], "") + "…"
+	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
 // fault ends st with the outcome that the code of a fault has.

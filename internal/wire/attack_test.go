@@ -70,7 +70,7 @@ func TestHostileReplySubject(t *testing.T) {
 	}
 	targets := append(controlView(pi10), wire.StatusSubject(pi10))
 	for _, target := range targets {
-		for _, own := range []string{wire.StatusSubject(pi1), wire.FetchSubject(wire.DeviceKey(pi1)), wire.StatusFetchSubject(pi1), wire.JournalSubject(pi1)} {
+		for _, own := range []string{wire.StatusSubject(pi1), wire.FetchSubject(wire.DeviceKey(pi1)), wire.StatusFetchSubject(pi1), wire.JournalSubject(pi1), wire.AuditSubject(pi1)} {
 			if err := device.PublishRequest(own, target, nil); err != nil {
 				t.Fatal(err)
 			}

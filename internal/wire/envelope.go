@@ -139,14 +139,17 @@ func (e Envelope) Frame() ([]byte, error) {
 }
 
 // preAuth is DSSE's pre-authentication encoding: what a signature is really over. It binds the type.
-func preAuth(statement []byte) []byte {
-	b := make([]byte, 0, len(statement)+80)
+func preAuth(statement []byte) []byte { return preAuthOf(StatementType, statement) }
+
+// preAuthOf is the pre-authentication encoding of DSSE: the type is a part of what is signed.
+func preAuthOf(payloadType string, payload []byte) []byte {
+	b := make([]byte, 0, len(payload)+len(payloadType)+40)
 	b = append(b, "DSSEv1 "...)
-	b = strconv.AppendInt(b, int64(len(StatementType)), 10)
+	b = strconv.AppendInt(b, int64(len(payloadType)), 10)
 	b = append(b, ' ')
-	b = append(b, StatementType...)
+	b = append(b, payloadType...)
 	b = append(b, ' ')
-	b = strconv.AppendInt(b, int64(len(statement)), 10)
+	b = strconv.AppendInt(b, int64(len(payload)), 10)
 	b = append(b, ' ')
-	return append(b, statement...)
+	return append(b, payload...)
 }

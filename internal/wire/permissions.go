@@ -29,7 +29,7 @@ func DevicePermissions(d Device) Permissions {
 		Publish: []string{
 			FetchSubject(DeviceKey(d)), FetchSubject(ApprovalKey(d)),
 			prefixFetch + keyClass + "*", prefixFetch + keyRoot + "*", prefixFetch + keyBlob + "*.*",
-			StatusFetchSubject(d), StatusSubject(d), HeartbeatSubject(d), JournalSubject(d), InfoSubject(d), RenewSubject(d),
+			StatusFetchSubject(d), StatusSubject(d), HeartbeatSubject(d), JournalSubject(d), InfoSubject(d), AuditSubject(d), RenewSubject(d),
 		},
 		Subscribe: []string{
 			ConfigSubject(DeviceKey(d)), ConfigSubject(ApprovalKey(d)),
@@ -43,6 +43,10 @@ func DevicePermissions(d Device) Permissions {
 func RolePermissions(roles ...Role) (Permissions, error) {
 	p := Permissions{Subscribe: []string{prefixInbox + ">"}}
 	for _, r := range roles {
+		if r != RoleViewer { // whoever can do something records it; who wrote what says the signature
+			p.Publish = append(p.Publish, prefixAudit+controlSite+".*")
+			p.Publish = append(p.Publish, readStream(StreamAudit)...)
+		}
 		switch r {
 		case RolePublisher:
 			p.Publish = append(p.Publish, prefixDesired+keyDevice+">", prefixDesired+keyClass+">")
@@ -55,11 +59,11 @@ func RolePermissions(roles ...Role) (Permissions, error) {
 			p.Publish = append(p.Publish, readStream(StreamDesired)...)
 		case RoleViewer:
 			p.Publish = append(p.Publish, prefixAPI+"INFO", prefixAPI+"STREAM.NAMES", prefixAPI+"STREAM.LIST")
-			for _, s := range []string{StreamDesired, StreamActual, StreamJournal, StreamAlive, StreamBlobs} {
+			for _, s := range []string{StreamDesired, StreamActual, StreamJournal, StreamAudit, StreamAlive, StreamBlobs} {
 				p.Publish = append(p.Publish, readStream(s)...)
 				p.Publish = append(p.Publish, watchStream(s)...)
 			}
-			p.Subscribe = append(p.Subscribe, AllConfig, AllActual, AllInfo, AllJournal, prefixKV+BucketAlive+".>")
+			p.Subscribe = append(p.Subscribe, AllConfig, AllActual, AllInfo, AllJournal, AllAudit, prefixKV+BucketAlive+".>")
 		case RoleController:
 			// The answer to a device goes to a subject that the server made for this one request ("_R_."), and to the
 			// inbox of a control user; publishing to a reply subject that the requester chose freely is what made a
@@ -126,6 +130,7 @@ func mappings() []mapping {
 		same(AllHeartbeats),
 		same(AllJournal),
 		same(AllInfo),
+		same(AllAudit),
 		same(AllRenewals),
 	}
 }

@@ -21,6 +21,7 @@ type Stream struct {
 	Compression       string        `json:"compression,omitempty"`
 	AllowDirect       bool          `json:"allow_direct"`
 	DenyDelete        bool          `json:"deny_delete"`
+	DenyPurge         bool          `json:"deny_purge"`
 	AllowRollup       bool          `json:"allow_rollup_hdrs"`
 	AllowMsgTTL       bool          `json:"allow_msg_ttl,omitempty"`
 	MarkerTTL         time.Duration `json:"subject_delete_marker_ttl,omitempty"`
@@ -64,6 +65,17 @@ func Streams(replicas int) []Stream {
 	journal.MaxAge = 30 * 24 * time.Hour
 	journal.DuplicateWindow = 2 * time.Minute // a receipt whose answer was lost is sent again, and stored once
 
+	// Nothing is ever taken out of it but by age, and nobody pushes out what others wrote: when it is full, what is new
+	// waits with who wrote it. Once denied, deletes and purges cannot be allowed again.
+	audit := base
+	audit.Name, audit.Subjects = StreamAudit, []string{AllAudit}
+	audit.Discard = "new"
+	audit.MaxMsgSize = maxDevicePayload
+	audit.MaxAge, audit.MaxBytes = 400*24*time.Hour, 256<<20
+	audit.DenyDelete, audit.DenyPurge = true, true
+	audit.DuplicateWindow = 2 * time.Minute
+	audit.Compression = "s2"
+
 	alive := base
 	alive.Name, alive.Subjects = StreamAlive, []string{prefixKV + BucketAlive + ".>"}
 	alive.Storage, alive.Discard = "memory", "new"
@@ -89,7 +101,7 @@ func Streams(replicas int) []Stream {
 	blobs.MaxMsgSize = 2 * BlobChunk
 	blobs.AllowRollup = true
 
-	return []Stream{desired, actual, journal, alive, control, blobs}
+	return []Stream{desired, actual, journal, audit, alive, control, blobs}
 }
 
 // WrongLast reports whether an error code of the server says that something else was stored last than a write expected.

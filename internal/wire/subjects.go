@@ -16,6 +16,7 @@ const (
 	StreamDesired = "KV_" + BucketDesired
 	StreamActual  = "ACTUAL"
 	StreamJournal = "JOURNAL"
+	StreamAudit   = "AUDIT"
 	StreamAlive   = "KV_" + BucketAlive
 	StreamControl = "KV_" + BucketControl
 	StreamBlobs   = "OBJ_" + BucketBlobs
@@ -37,6 +38,7 @@ const (
 	prefixHeartbeat   = "hb."    // request: heartbeat, answered by a control envelope
 	prefixJournal     = "ev."    // request: write a journal entry
 	prefixInfo        = "info."  // request: write the own device info
+	prefixAudit       = "audit." // request: add entries to the own audit
 	prefixRenew       = "renew." // request: renew the own credential
 	prefixInbox       = "_INBOX."
 )
@@ -108,6 +110,9 @@ func JournalSubject(d Device) string { return deviceSubject(prefixJournal, d) }
 // InfoSubject is where d writes what it says it is. The control side has it under the same name.
 func InfoSubject(d Device) string { return deviceSubject(prefixInfo, d) }
 
+// AuditSubject is where d adds entries to its audit. The control side has it under the same name.
+func AuditSubject(d Device) string { return deviceSubject(prefixAudit, d) }
+
 // RenewSubject is where d asks for a new credential.
 func RenewSubject(d Device) string { return deviceSubject(prefixRenew, d) }
 
@@ -142,6 +147,7 @@ const (
 	AllActual     = prefixActual + anyDevice
 	AllJournal    = prefixJournal + anyDevice
 	AllInfo       = prefixInfo + anyDevice
+	AllAudit      = prefixAudit + anyDevice
 	AllConfig     = prefixConfig + ">"
 
 	anyDevice = "*.*"
@@ -153,7 +159,7 @@ func deviceSubject(prefix string, d Device) string { d.mustCheck(); return prefi
 // refuses a subject of any other form, such as a class's.
 func DeviceOf(subject string) (Device, error) {
 	for _, prefix := range []string{
-		prefixStatus, prefixStatusFetch, prefixHeartbeat, prefixJournal, prefixInfo, prefixRenew, prefixActual,
+		prefixStatus, prefixStatusFetch, prefixHeartbeat, prefixJournal, prefixInfo, prefixAudit, prefixRenew, prefixActual,
 		prefixKV + BucketAlive + ".", prefixDesired + keyDevice, prefixDesired + keyApproval,
 		prefixConfig + keyDevice, prefixConfig + keyApproval,
 	} {

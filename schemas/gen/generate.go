@@ -48,6 +48,7 @@ func Generate() (map[string][]byte, error) {
 		{"plan", func() (*jsonschema.Schema, error) { return g.reflect(interpret.Plan{}), nil }},
 		{"operation", func() (*jsonschema.Schema, error) { return g.reflect(interpret.Operation{}), nil }},
 		{"receipt", func() (*jsonschema.Schema, error) { return g.reflect(interpret.Receipt{}), nil }},
+		{"audit", func() (*jsonschema.Schema, error) { return g.reflect(interpret.AuditEntry{}), nil }},
 		{"heartbeat", func() (*jsonschema.Schema, error) { return g.protocol(wire.Heartbeat{}) }},
 		{"envelope", func() (*jsonschema.Schema, error) { return g.protocol(wire.ControlEnvelope{}) }},
 		{"announcement", g.announcement},

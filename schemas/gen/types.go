@@ -118,6 +118,7 @@ func amend(name string, s *jsonschema.Schema) {
 	kinds := map[string]string{
 		"Manifest": score.ManifestKind, "Assignment": score.AssignmentKind, "DeviceStatus": interpret.StatusKind, "DeviceInfo": interpret.InfoKind,
 		"Plan": interpret.PlanKind, "Operation": interpret.OperationKind, "Receipt": interpret.ReceiptKind,
+		"AuditEntry": interpret.AuditKind,
 	}
 	if kind, ok := kinds[name]; ok {
 		property("apiVersion", is(score.APIVersion))
@@ -156,7 +157,7 @@ func closedTypes(dir string) (map[reflect.Type][]string, error) {
 		reflect.TypeFor[interpret.Outcome](), reflect.TypeFor[interpret.State](), reflect.TypeFor[interpret.Phase](),
 		reflect.TypeFor[interpret.Cause](), reflect.TypeFor[interpret.Effect](), reflect.TypeFor[interpret.ActionVerb](),
 		reflect.TypeFor[interpret.Provenance](), reflect.TypeFor[interpret.Decision](), reflect.TypeFor[interpret.Verb](),
-		reflect.TypeFor[interpret.Result](),
+		reflect.TypeFor[interpret.Result](), reflect.TypeFor[interpret.AuditWhat](),
 	} {
 		byName[t.Name()] = t
 	}
