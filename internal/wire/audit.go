@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"github.com/nats-io/nkeys"
 )
 
 // Limits of the audit.
@@ -28,10 +30,19 @@ const auditType = "application/vnd.continuo.audit.v1+json"
 
 // ControlAuditSubject is where the holder of a signing key ("A…") adds entries to the audit of what it does.
 func ControlAuditSubject(publicKey string) (string, error) {
-	if _, err := rawKey(publicKey); err != nil {
+	if _, err := auditKey(publicKey); err != nil {
 		return "", err
 	}
 	return prefixAudit + controlSite + "." + publicKey, nil
+}
+
+// auditKey is a signing key that a subject can have in it: an account nkey, and no key of OpenSSH.
+func auditKey(publicKey string) (ed25519.PublicKey, error) {
+	raw, err := nkeys.Decode(nkeys.PrefixByteAccount, []byte(publicKey))
+	if err != nil {
+		return nil, fmt.Errorf("cannot use %.80q as the key of an audit: it is no public account key (it starts with A)", publicKey)
+	}
+	return raw, nil
 }
 
 // AllControlAudit is the audit of everybody who is no device.
@@ -58,7 +69,7 @@ func AuditWriterOf(subject string) (AuditWriter, error) {
 		return AuditWriter{}, fmt.Errorf("cannot read a writer from subject %q", subject)
 	}
 	if key, ok := strings.CutPrefix(rest, controlSite+"."); ok {
-		if _, err := rawKey(key); err != nil {
+		if _, err := auditKey(key); err != nil {
 			return AuditWriter{}, err
 		}
 		return AuditWriter{Key: key}, nil
@@ -84,7 +95,7 @@ func SignAudit(s Signer, message []byte) (map[string][]string, error) {
 
 // AuditSigned reports whether the key that a message is stored under has signed it.
 func AuditSigned(publicKey string, header map[string][]string, message []byte) bool {
-	raw, err := rawKey(publicKey)
+	raw, err := auditKey(publicKey)
 	if err != nil {
 		return false
 	}

@@ -70,6 +70,7 @@ func Streams(replicas int) []Stream {
 	audit := base
 	audit.Name, audit.Subjects = StreamAudit, []string{AllAudit}
 	audit.Discard = "new"
+	audit.MaxMsgsPerSubject = -1
 	audit.MaxMsgSize = maxDevicePayload
 	audit.MaxAge, audit.MaxBytes = 400*24*time.Hour, 256<<20
 	audit.DenyDelete, audit.DenyPurge = true, true
