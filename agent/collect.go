@@ -181,7 +181,7 @@ func (p *pass) removeOne(ctx context.Context, o orphan, brake bool, behind strin
 	}
 	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
 	defer cancel()
-	ctx, _ = p.seal(ctx, o.score.Spec.Claims(), o.SpecDigest)
+	ctx, _ = p.seal(ctx, o.score.Spec, o.score.Spec.Claims(), o.SpecDigest)
 	st, err := p.Table.Remove(ctx, o.score, interpret.CauseAbsent, g)
 	if st.Outcome == interpret.RolledBack {
 		p.pace.note(paced, wish, st, tried, score.Engine{})

@@ -16,20 +16,20 @@ const maxDiff = 4 << 10
 
 // A textChange is what a change did to a text.
 type textChange struct {
-	before, after string // sha256
+	before, after string // digests, as far as they may be told
 	diff          string
 }
 
 // diffOf describes what became of a text. What not everybody on the device may read is told by
-// its digests only: secrets live in such files.
+// digests only: secrets live in such files.
 func diffOf(t *interpret.Text, claims []score.Resource) *textChange {
-	if t == nil || t.Before == t.After {
+	if t == nil || t.Before.Text == t.After.Text {
 		return nil
 	}
-	c := &textChange{before: digestOf(t.Before), after: digestOf(t.After)}
-	if t.Public && len(claims) > 0 {
+	c := &textChange{before: t.Before.Digest.String(), after: t.After.Digest.String()}
+	if t.Before.Public && t.After.Public && len(claims) > 0 {
 		_, name, _ := strings.Cut(string(claims[0]), ":")
-		c.diff = udiff.Unified(name+" (before)", name, withoutSecrets(t.Before), withoutSecrets(t.After))
+		c.diff = udiff.Unified(name+" (before)", name, withoutSecrets(t.Before.Text), withoutSecrets(t.After.Text))
 		if len(c.diff) > maxDiff {
 			c.diff = strings.ToValidUTF8(c.diff[:maxDiff], "") + "\n… cut\n"
 		}

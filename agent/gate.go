@@ -21,9 +21,9 @@ import (
 type gate struct {
 	*pass
 	it      *item
-	renewed bool // a score that restarts this one has changed since its last try
-	ignored bool // how it differs does not count
-	sealed  bool // what is there may hold a secret that the score does not name
+	renewed bool     // a score that restarts this one has changed since its last try
+	ignored bool     // how it differs does not count
+	sealed  []string // files that it claims and that may hold a secret which it does not name
 
 	effort effort
 	action interpret.PlannedAction // the last one that it was asked about
@@ -140,7 +140,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 			Message: fmt.Sprintf("it was changed as often as its limit allows; next time at %s UTC", again.UTC().Format(time.TimeOnly))}, nil
 	}
 	backup := entry.Backup // of what was there before it was ours
-	if a.Found && (prov == interpret.Foreign || g.consent != nil && replaces(a) && edited(entry, a.Text) && !holdsSecret(g.it.score) && !g.sealed) {
+	if a.Found && (prov == interpret.Foreign || g.consent != nil && replaces(a) && edited(entry, a.Text) && !holdsSecret(g.it.score) && len(g.sealed) == 0) {
 		name, err := g.backUp(ctx, g.consent != nil)
 		if refusal := unkept(err); refusal != nil {
 			return *refusal, nil

@@ -43,7 +43,7 @@ func (g *gate) Holds(ctx context.Context, _ score.Score, mark topology.Mark) err
 			return g.Done(ctx, interpret.Action{}, interpret.ScoreStatus{Outcome: interpret.Changed})
 		}
 	}
-	if notes := g.unseals(); notes != nil {
+	if notes := g.unseals(); len(notes) > 0 {
 		if err := g.Store.SetNotes(notes); err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 	}
 	wish := interpret.Wish{Score: it.score, Cause: g.cause()}
 	wish.Restart, g.renewed = g.restart()
-	ctx, g.sealed = p.seal(ctx, it.claims, it.digest)
+	ctx, g.sealed = p.seal(ctx, it.score.Spec, it.claims, it.digest)
 	if _, back := p.plan.back[it.manifest.name]; back {
 		wish.Because = interpret.CauseRollback
 	}

@@ -35,15 +35,15 @@ func (r *Runner) restored(path string, st interpret.ScoreStatus) interpret.Recei
 
 // PreviewRestore compares a file with a backup, and changes nothing.
 func (r *Runner) PreviewRestore(ctx context.Context, backup string) (interpret.ScoreStatus, error) {
-	w, path, err := r.wishOf(backup)
+	w, _, err := r.wishOf(backup)
 	if err != nil {
 		return interpret.ScoreStatus{}, err
 	}
 	if code, why, refused := r.Ceiling.Refuses(w.Score); refused {
 		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: code, Message: why}, nil
 	}
-	ctx, _ = r.seal(ctx, []score.Resource{score.Resource("file:" + path)}, "")
-	return r.Table.Observe(ctx, w), nil
+	ctx, _ = r.seal(ctx, w.Score.Spec, w.Score.Spec.Claims(), "")
+	return r.Table.Observe(interpret.Unstated(ctx), w), nil
 }
 
 // restore makes a file as a backup has it. What is there is kept first. An error is about the
@@ -56,8 +56,8 @@ func (r *Runner) restore(ctx context.Context, backup string, given authority.Giv
 	if code, why, refused := r.Ceiling.Refuses(w.Score); refused {
 		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: code, Message: why}, path, nil
 	}
-	ctx, sealed := r.seal(ctx, []score.Resource{score.Resource("file:" + path)}, "")
-	st, err = r.Table.Play(ctx, w, restoring{r, path, given, name, sealed})
+	ctx, sealed := r.seal(ctx, w.Score.Spec, w.Score.Spec.Claims(), "")
+	st, err = r.Table.Play(interpret.Unstated(ctx), w, restoring{r, path, given, name, len(sealed) > 0})
 	return st, path, err
 }
 
@@ -70,7 +70,7 @@ func (r *Runner) wishOf(backup string) (w interpret.Wish, path string, err error
 	s := score.Score{ID: "restore", Spec: score.File{
 		Path: b.Path, Content: string(content), Mode: score.Mode(b.Mode), Owner: strconv.Itoa(b.UID), Group: strconv.Itoa(b.GID),
 	}}
-	return interpret.Wish{Score: s, Cause: interpret.CauseIntent}, b.Path, nil
+	return interpret.Wish{Score: s, Cause: interpret.CauseIntent}, b.Path, nil // not what a manifest states: see interpret.Unstated
 }
 
 // restoring is the gate in front of a backup that is put back. The ledger does not change:
@@ -149,7 +149,7 @@ func edited(e store.Entry, t *interpret.Text) bool {
 		return true
 	}
 	sum, known := spec.ContentDigest()
-	return !known || digestOf(t.Before) != sum
+	return !known || digestOf(t.Before.Text) != sum
 }
 
 // holdsSecret reports whether a score writes a file with a secret in it. The device can put that there
@@ -178,7 +178,7 @@ func (r *Runner) keepEdited(ctx context.Context, s score.Score) (name string, re
 	}
 	for _, path := range slices.Sorted(maps.Keys(sums)) {
 		st, err := r.Files.File(ctx, path)
-		if err == nil && st.Type == topology.Regular && st.SHA256 != sums[path] {
+		if err == nil && st.Type == topology.Regular && st.SHA256 != topology.Sum(sums[path]) {
 			name, err = r.backUpFile(ctx, path)
 		}
 		if err != nil {

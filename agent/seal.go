@@ -34,19 +34,27 @@ func (r *Runner) isSealed(resource, specDigest string) bool {
 	return score.Decode(e.Spec, &last) == nil && holdsSecret(last)
 }
 
-// seal is ctx for looking at what a score claims.
-func (r *Runner) seal(ctx context.Context, claims []score.Resource, specDigest string) (_ context.Context, sealed bool) {
+// seal is ctx for looking at what spec is about, and which of the files that are claimed for it may hold a secret that is not one of
+// it. The unit file of a service is looked at whoever writes it.
+func (r *Runner) seal(ctx context.Context, spec score.Spec, claims []score.Resource, specDigest string) (_ context.Context, sealed []string) {
 	for _, c := range claims {
 		if r.isSealed(string(c), specDigest) {
-			return interpret.Seal(ctx), true
+			sealed = append(sealed, string(c))
 		}
 	}
-	return ctx, false
+	s, ok := spec.(score.Service)
+	if len(sealed) > 0 || ok && r.isSealed("file:"+s.UnitPath(), specDigest) {
+		ctx = interpret.Seal(ctx)
+	}
+	return ctx, sealed
 }
 
-// seals notes what the score is about to write a secret into, or what holds one already.
+// seals notes the files that the score is about to write a secret into, or that hold one already.
 func (g *gate) seals(notes map[string]string) map[string]string {
-	if g.sealed || holdsSecret(g.it.score) {
+	for _, file := range g.sealed {
+		notes[sealOf(file)] = "1"
+	}
+	if holdsSecret(g.it.score) {
 		notes[sealOf(string(g.it.claims[0]))] = "1"
 	}
 	return notes
@@ -55,11 +63,20 @@ func (g *gate) seals(notes map[string]string) map[string]string {
 // unseals is what to note when the score is true: what it writes as a whole, and without a secret, has taken the place of
 // whatever was there.
 func (g *gate) unseals() map[string]string {
-	f, ok := g.it.score.Spec.(score.File)
-	if !ok || !g.sealed || holdsSecret(g.it.score) || f.State != score.Absent && (f.AttributesOnly || f.Create == score.CreateOnce) {
+	switch s := g.it.score.Spec.(type) {
+	case score.File:
+		if holdsSecret(g.it.score) || s.State != score.Absent && (s.AttributesOnly || s.Create == score.CreateOnce) {
+			return nil
+		}
+	case score.Service: // it claims no other files than those that it writes
+	default:
 		return nil
 	}
-	return map[string]string{sealOf(string(g.it.claims[0])): ""}
+	notes := map[string]string{}
+	for _, file := range g.sealed {
+		notes[sealOf(file)] = ""
+	}
+	return notes
 }
 
 // unsealed is what to note when resources were removed.

@@ -22,6 +22,7 @@ func sha256Of(text string) string {
 type ear struct {
 	*rig
 	said strings.Builder
+	all  bool // also of what backups hold
 }
 
 func (e *ear) tell(v any) {
@@ -32,8 +33,9 @@ func (e *ear) tell(v any) {
 	}
 	e.said.Write(b)
 	for name, b := range e.disk.Files() {
-		e.said.WriteString(name + "\n")
-		e.said.Write(b)
+		if e.said.WriteString(name + "\n"); !strings.HasPrefix(name, "backups/") || e.all {
+			e.said.Write(b)
+		}
 	}
 }
 
@@ -52,6 +54,20 @@ func (e *ear) play(in agent.Intent) (st interpret.DeviceStatus) {
 	st = e.apply(in)
 	e.tell(st)
 	return st
+}
+
+// heardDigests fails if the digest of a content was told. The content itself is in its backup, and its digest beside that.
+func (e *ear) heardDigests(contents ...string) {
+	e.t.Helper()
+	all := e.said.String()
+	for _, c := range contents {
+		sum := sha256.Sum256([]byte(c))
+		for _, what := range []string{hex.EncodeToString(sum[:4]), string(sum[:])} {
+			if at := strings.Index(all, what); at >= 0 {
+				e.t.Errorf("told of %q is %q, in %q", c, what, all[max(0, at-200):min(len(all), at+80)])
+			}
+		}
+	}
 }
 
 // heard fails if a content, or a digest of it, was told.
@@ -87,7 +103,7 @@ func TestSecretIsKeptWhenItsScoreChanges(t *testing.T) {
 	}
 	for name, then := range next {
 		t.Run(name, func(t *testing.T) {
-			e := &ear{rig: newRig(t)}
+			e := &ear{rig: newRig(t), all: true}
 			e.dev.SetSecret("key", secret)
 			e.dev.OfferBlob(blob)
 			in := func(g uint64, id score.ID, f score.File) agent.Intent {
@@ -158,7 +174,7 @@ func TestSealEnds(t *testing.T) {
 // Who brings an old copy of a file back is not told what it held meanwhile (G58).
 func TestRestoreOverASecret(t *testing.T) {
 	const secret, held = "canary-52be", "KEY=canary-52be\n"
-	e := &ear{rig: newRig(t)}
+	e := &ear{rig: newRig(t), all: true}
 	e.dev.SetSecret("key", secret)
 	e.dev.Put("/etc/x", "as it came")
 	with := score.Score{ID: "x", Spec: score.File{Path: "/etc/x", Mode: 0o600, Template: &score.Template{Text: "KEY={{ secret \"key\" }}\n"}}}
@@ -185,7 +201,7 @@ func TestRestoreOverASecret(t *testing.T) {
 // either, nor a drop-in's (G58).
 func TestUnitThatHoldsASecret(t *testing.T) {
 	const secret = "canary-52be"
-	e := &ear{rig: newRig(t)}
+	e := &ear{rig: newRig(t), all: true}
 	e.dev.SetSecret("key", secret)
 	text := func(path, text string) score.Spec {
 		return score.File{Path: path, Mode: 0o640, Template: &score.Template{Text: text}}
@@ -201,4 +217,123 @@ func TestUnitThatHoldsASecret(t *testing.T) {
 	e.play(intent(1, m))
 	filled := func(s string) string { return strings.ReplaceAll(s, "{{ secret \"key\" }}", secret) }
 	e.heard(secret, filled(unit), filled(dropIn), "[Service]\nEnvironment=OTHER="+secret+"\n# by hand\n")
+	e.dev.Chmod("/etc/systemd/system/app.service", 0o644) // by hand, and it is a secret all the same
+	m.Spec.Policy.OnDrift = score.DriftReport
+	if st := e.play(intent(2, m)); st.State == interpret.StateConverged {
+		t.Error("nobody saw it")
+	}
+	e.heard(secret, filled(unit))
+}
+
+// A service whose unit file takes the place of one with a secret keeps no copy of that, tells no digest of it, and leaves
+// nothing noted of it when it is true (G58).
+func TestServiceTakesThePlaceOfASecret(t *testing.T) {
+	const secret, unit = "canary-52be", "[Service]\nExecStart=/bin/app\nEnvironment=KEY={{ secret \"key\" }}\n"
+	e := &ear{rig: newRig(t), all: true}
+	e.dev.SetSecret("key", secret)
+	in := func(g uint64, s score.Score) agent.Intent {
+		m := manifest("m", s)
+		m.Metadata.Generation = g
+		return intent(g, m)
+	}
+	e.want(e.play(in(1, score.Score{ID: "a", Spec: score.File{Path: "/etc/systemd/system/app.service", Mode: 0o640, Template: &score.Template{Text: unit}}})), "m/a=changed")
+	then := score.Score{ID: "b", Spec: score.Service{Unit: "app.service", State: score.Running, UnitFile: "[Service]\nExecStart=/bin/app\n"}}
+	e.dev.Fail(memory.OpDefine, "unit:app.service", topology.Faultf(topology.CodeIO, "bad sector"))
+	e.play(in(2, then))
+	e.restart()
+	if notes := e.store.Notes("sealed/"); len(notes) != 1 {
+		t.Errorf("noted are %v", notes)
+	}
+	e.dev.Heal()
+	e.tell(e.confirm(in(2, then)))
+	e.want(e.play(in(2, then)), "m/b=unchanged")
+	e.heard(secret, strings.ReplaceAll(unit, "{{ secret \"key\" }}", secret))
+	if notes := e.store.Notes("sealed/"); len(notes) > 0 {
+		t.Errorf("left are %v", notes)
+	}
+}
+
+// What somebody else keeps in files that are not for everybody, and what nobody but a manifest says of our own, may be as
+// short as a PIN: whoever reads statuses, plans and receipts gets no digest to try guesses on. What is told is the same in
+// all of them, so that consent to what was seen counts (G58, G32).
+func TestForeignPrivateContents(t *testing.T) {
+	const pin, psk, unit, dropIn, edited, back = "4711\n", "psk=hunter2\n", "[Service]\nExecStart=/bin/app --pin 4711\n", "[Service]\nEnvironment=PIN=4711\n", "4712\n", "4713\n"
+	const wanted = "0815\n"
+	private := func(e *ear, path, content string) {
+		e.dev.Put(path, content)
+		e.dev.Chmod(path, 0o600)
+	}
+	blob := strings.Repeat("b", 100)
+	files := map[string]score.File{
+		"content":        {Path: "/etc/pin", Mode: 0o600, Content: wanted},
+		"public":         {Path: "/etc/pin", Mode: 0o644, Content: wanted},
+		"normalized":     {Path: "/etc/pin", Mode: 0o600, Content: wanted, Normalize: []score.Normalization{score.NormalizeCRLF}},
+		"template":       {Path: "/etc/pin", Mode: 0o600, Template: &score.Template{Text: "{{ .vars.a }}", Vars: map[string]string{"a": wanted}}},
+		"blob":           {Path: "/etc/pin", Mode: 0o600, Blob: &score.BlobRef{SHA256: sha256Of(blob), Size: int64(len(blob))}},
+		"attributesOnly": {Path: "/etc/pin", Mode: 0o640, AttributesOnly: true},
+		"once":           {Path: "/etc/pin", Mode: 0o640, Content: wanted, Create: score.CreateOnce},
+		"absent":         {Path: "/etc/pin", State: score.Absent},
+	}
+	for name, f := range files {
+		t.Run(name, func(t *testing.T) {
+			e := &ear{rig: newRig(t)}
+			e.dev.OfferBlob(blob)
+			private(e, "/etc/pin", pin)
+			in := func(g uint64) agent.Intent {
+				m := manifest("m", score.Score{ID: "x", Spec: f})
+				m.Metadata.Generation = g
+				return intent(g, m)
+			}
+			e.play(in(1))
+			e.tell(e.confirm(in(1))) // it is overwritten, after a backup
+			e.play(in(1))
+			private(e, "/etc/pin", edited) // our own, edited
+			e.play(in(1))
+			private(e, "/etc/pin", edited)
+			e.tell(e.confirm(in(1)))
+			private(e, "/etc/pin", back)
+			kept, err := e.store.Backups()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, b := range kept { // and back
+				seen, err := e.runner.PreviewRestore(t.Context(), b.Name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e.tell(seen)
+				st, err := e.runner.Restore(t.Context(), b.Name, "by-hand-"+string(rune('a'+i)))
+				if err != nil || !st.Outcome.Converged() {
+					t.Fatalf("%+v, %v", st, err)
+				}
+				e.tell(st)
+			}
+			if f.State != score.Absent && !f.AttributesOnly && f.Create == "" && len(kept) == 0 {
+				t.Error("nothing was kept")
+			}
+			e.play(intent(2, manifest("other", file("z", "/etc/z", "1")))) // collected, or given up
+			e.heardDigests(pin, edited, back)
+		})
+	}
+	t.Run("unit", func(t *testing.T) {
+		e := &ear{rig: newRig(t)}
+		private(e, "/etc/systemd/system/app.service", unit)
+		private(e, "/etc/systemd/system/app.service.d/a.conf", dropIn)
+		s := score.Service{Unit: "app.service", UnitFile: "[Service]\nExecStart=/bin/app\n", DropIns: map[string]string{"a": "[Service]\nEnvironment=A=1\n"}}
+		in := intent(1, manifest("m", score.Score{ID: "x", Spec: s}))
+		e.play(in)
+		e.tell(e.confirm(in))
+		if st := e.play(in); st.State != interpret.StateConverged {
+			t.Errorf("%+v", st)
+		}
+		private(e, "/etc/systemd/system/app.service", psk+unit)
+		e.play(in)
+		e.heardDigests(unit, dropIn, psk+unit)
+	})
+	t.Run("looked at", func(t *testing.T) { // a unit that the score brings nothing to
+		e := &ear{rig: newRig(t)}
+		private(e, "/etc/systemd/system/app.service", unit)
+		e.play(intent(1, manifest("m", score.Score{ID: "x", Spec: score.Service{Unit: "app.service", Enabled: new(false)}})))
+		e.heardDigests(unit)
+	})
 }

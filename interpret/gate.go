@@ -21,10 +21,7 @@ type Action struct {
 }
 
 // A Text is a thing before and after it was changed.
-type Text struct {
-	Before, After string
-	Public        bool // everybody on the device may read it
-}
+type Text struct{ Before, After Content }
 
 // A Verdict is a gate's answer.
 type Verdict struct {

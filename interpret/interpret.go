@@ -140,10 +140,16 @@ type Remover[S score.Spec] interface {
 }
 
 // A Texter is optionally implemented by interpreters of things that are text. Text returns
-// what is there now, for the diff in a receipt; public is false if not everybody on the
-// device may read it. What cannot be read, or is large, is no text.
+// what is there now, for the diff in a receipt. What cannot be read, or is large, is no text.
 type Texter[S score.Spec, R any] interface {
-	Text(ctx context.Context, r R, s S) (text string, public, ok bool)
+	Text(ctx context.Context, r R, s S) (t Content, ok bool)
+}
+
+// A Content is a text as it is there.
+type Content struct {
+	Text   string
+	Public bool   // everybody on the device may read it
+	Digest Digest // what may be told of it
 }
 
 // A Follower is optionally implemented by a Prefetcher whose specs may follow what becomes

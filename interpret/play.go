@@ -53,20 +53,20 @@ func (t *Table) Play(ctx context.Context, w Wish, gate Gate) (st ScoreStatus, er
 		return st, err
 	}
 	st.Authority, st.Backup = v.Authority, v.Backup
-	before, public, readable := b.read(ctx, s, a)
+	before, readable := b.read(ctx, s, a)
 	b.attempt(ctx, s, Task{changes, v.Mark, v.Retry, obs}, v, &st)
 	if readable {
-		if after, still, ok := b.read(ctx, s, a); ok {
-			a.Text = &Text{before, after, public && still}
+		if after, ok := b.read(ctx, s, a); ok {
+			a.Text = &Text{before, after}
 		}
 	}
 	return st, gate.Done(ctx, a, st)
 }
 
 // read returns the text of what is there, if it is there and is one.
-func (b Binding) read(ctx context.Context, s score.Score, a Action) (text string, public, ok bool) {
+func (b Binding) read(ctx context.Context, s score.Score, a Action) (t Content, ok bool) {
 	if b.text == nil || !a.Found {
-		return "", false, false
+		return t, false
 	}
 	return b.text(ctx, s.Spec)
 }

@@ -21,7 +21,7 @@ type Binding struct {
 	prefetch   func(context.Context, score.Spec) error                              // nil: nothing to fetch
 	field      func(topology.Code) string                                           // nil: faults are about no field
 	removal    func(score.Spec) Effect                                              // nil: Remove
-	text       func(context.Context, score.Spec) (text string, public, ok bool)     // nil: it is no text
+	text       func(context.Context, score.Spec) (t Content, ok bool)               // nil: it is no text
 	follows    func(score.Spec) bool                                                // nil: it follows nothing
 	stocked    func(context.Context, score.Spec) error                              // nil: it needs nothing from elsewhere
 	checkpoint func(context.Context, score.Spec, Task) (topology.Checkpoint, error) // nil: it cuts nobody off
@@ -52,7 +52,7 @@ func Of[S score.Spec, O Observed, R, W any](in Interpreter[S, O, R, W], r R, w W
 		b.removal = func(s score.Spec) Effect { return rm.RemovalEffect(s.(S)) }
 	}
 	if t, ok := in.(Texter[S, R]); ok {
-		b.text = func(ctx context.Context, s score.Spec) (string, bool, bool) { return t.Text(ctx, r, s.(S)) }
+		b.text = func(ctx context.Context, s score.Spec) (Content, bool) { return t.Text(ctx, r, s.(S)) }
 	}
 	if fo, ok := in.(Follower[S]); ok {
 		b.follows = func(s score.Spec) bool { return fo.Follows(s.(S)) }

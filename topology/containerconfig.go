@@ -43,7 +43,7 @@ type ContainerConfig struct {
 
 	// Replaces is what Run replaces, as FileWrite.Replaces is of the definition. It is no part of what
 	// a container is made from, and not read back.
-	Replaces string
+	Replaces Sum
 }
 
 // A ContainerSecret is a secret in a container, as a variable or as a file.

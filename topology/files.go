@@ -2,6 +2,9 @@ package topology
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"io"
 )
 
@@ -17,11 +20,29 @@ const (
 	Special   FileType = "special" // a pipe, a socket or a device node
 )
 
+// A Sum is the sha256 of what a file holds, in lower-case hex. It is for comparing on the device: short contents can be
+// guessed from it, so that what leaves the device, or is written down on it, has what interpret.Teller makes of a Sum.
+type Sum string
+
+// SumOf returns the Sum of a content.
+func SumOf(content []byte) Sum {
+	sum := sha256.Sum256(content)
+	return Sum(hex.EncodeToString(sum[:]))
+}
+
+// String keeps a Sum out of messages.
+func (Sum) String() string { return "(a digest that is not told)" }
+
+// MarshalText keeps a Sum out of documents.
+func (Sum) MarshalText() ([]byte, error) {
+	return nil, errors.New("the digest of a content is not told: see interpret.Teller")
+}
+
 // FileState is what is at a path. The links on the way to it are not followed.
 type FileState struct {
 	Type   FileType
 	Size   int64
-	SHA256 string // lower-case hex, of a regular file; empty if it is larger than 64 MiB: see Digest
+	SHA256 Sum    // of a regular file; empty if it is larger than 64 MiB: see Digest
 	Mode   uint32 // permission, setuid, setgid and sticky bits
 	UID    uint32
 	GID    uint32
@@ -42,9 +63,9 @@ type FileReader interface {
 	// Content returns the bytes of a regular file of at most limit bytes.
 	Content(ctx context.Context, path string, limit int64) ([]byte, error)
 
-	// Digest returns the sha256 of a regular file of at most limit bytes, in lower-case hex.
-	// Of a large file that has not changed since it was read, it is known without reading.
-	Digest(ctx context.Context, path string, limit int64) (string, error)
+	// Digest returns the sha256 of a regular file of at most limit bytes. Of a large file that
+	// has not changed since it was read, it is known without reading.
+	Digest(ctx context.Context, path string, limit int64) (Sum, error)
 
 	// Entries names what is in a directory, sorted: at most limit names, and how many there
 	// are beyond. What the topology itself is about to put there is left out.
@@ -67,15 +88,15 @@ type FileWrite struct {
 	Owner   string // user name or number; empty: keep that of the present file, else the agent's
 	Group   string // as Owner
 	Mark    Mark
-	// Replaces is what WriteFile replaces: the sha256 of the content, in lower-case hex, or the word absent. If that is
-	// not there any more right before the file gets its name, it is a fault, CodeChanged. Empty: whatever is there.
-	Replaces string
+	// Replaces is what WriteFile replaces: the sha256 of the content, or the word absent. If that is not there any more
+	// right before the file gets its name, it is a fault, CodeChanged. Empty: whatever is there.
+	Replaces Sum
 }
 
 // Is tells as FileWrite.Replaces does what is there; empty if nobody knows.
-func (st FileState) Is() string {
+func (st FileState) Is() Sum {
 	if st.Type == Absent {
-		return string(Absent)
+		return Sum(Absent)
 	}
 	return st.SHA256
 }

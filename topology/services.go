@@ -44,7 +44,7 @@ type DropIn struct {
 	// Name is set for one that Define wrote: no other file is ever removed.
 	Name     string
 	Mark     Mark     // of whoever wrote it
-	SHA256   string   // empty if it cannot be read
+	SHA256   Sum      // empty if it cannot be read
 	Mode     uint32   // permission bits
 	Settings []string // that it makes, as Section.Setting, each once, sorted; at most 64
 }
@@ -82,7 +82,7 @@ type Definition struct {
 	Text []byte
 	Mark Mark
 	// Replaces is as that of a FileWrite.
-	Replaces string
+	Replaces Sum
 }
 
 // ServiceReader observes services. Units of the service manager of a user are named

@@ -46,8 +46,9 @@ type Store struct {
 	state    string
 	look     bool
 
-	mu  sync.Mutex
-	key []byte // nil: not read yet
+	mu    sync.Mutex
+	key   []byte // nil: not read yet
+	spare []byte // used while there is none; kept nowhere
 }
 
 var _ topology.Secrets = (*Store)(nil)
@@ -93,11 +94,12 @@ func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 	return nil, topology.Faultf(topology.CodeSecret, "the device has no secret %q: put it into %s", name, s.files[len(s.files)-1])
 }
 
-// Fingerprint is part of topology.Secrets: HMAC-SHA256 with the key of the device.
+// Fingerprint is part of topology.Secrets: HMAC-SHA256 with the key of the device. Without that, nobody gets a value from
+// Secret, and what else has a fingerprint has one of this process.
 func (s *Store) Fingerprint(value []byte) string {
 	key, err := s.fingerprintKey()
-	if err != nil { // nobody got a value from Secret: this one is compared with nothing
-		key = newKey()
+	if err != nil {
+		key = s.spareKey()
 	}
 	m := hmac.New(sha256.New, key)
 	m.Write(value)
@@ -115,6 +117,15 @@ func (s *Store) fingerprintKey() ([]byte, error) {
 		s.key = key
 	}
 	return s.key, nil
+}
+
+func (s *Store) spareKey() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spare == nil {
+		s.spare = newKey()
+	}
+	return s.spare
 }
 
 // credential is nil without an error if there is none.

@@ -250,6 +250,10 @@ func TestKey(t *testing.T) {
 		if f := topology.FaultOf(err); err == nil || f.Code != topology.CodeSecret || !strings.Contains(f.Text, want) {
 			t.Errorf("%s: got %v, want %s", name, err, want)
 		}
+		s := secrets.Open(secrets.Options{State: name}) // a status must not be another one with every look
+		if one := s.Fingerprint([]byte("x")); one != s.Fingerprint([]byte("x")) || one == first || one == s.Fingerprint([]byte("y")) {
+			t.Errorf("%s: without a key that can be used, fingerprints are none of this process", name)
+		}
 	}
 }
 

@@ -48,10 +48,10 @@ type Observed struct {
 	made       *topology.ContainerConfig // nil: nobody knows
 	exists     bool
 	mark       topology.Mark
-	definition string  // as topology.FileState.Is
-	secrets    secrets // of the wish
-	stopped    bool    // is the wish
-	checked    bool    // it must have a health check
+	definition topology.Sum // as topology.FileState.Is
+	secrets    secrets      // of the wish
+	stopped    bool         // is the wish
+	checked    bool         // it must have a health check
 }
 
 func observed(s score.Container, st topology.ContainerState) Observed {

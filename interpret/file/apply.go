@@ -49,10 +49,13 @@ func (interpreter) Apply(ctx context.Context, w writer, s score.File, t interpre
 		case "state":
 			return w.RemoveFile(ctx, s.Path)
 		case "present":
-			fw.Replaces = string(topology.Absent)
-			return w.write(ctx, s, fw, "")
+			fw.Replaces = topology.Sum(topology.Absent)
+			return w.write(ctx, s, fw)
 		case "content":
-			return w.write(ctx, s, fw, c.Have) // what is there now may be worth a backup, and was not asked about
+			if o, ok := t.Found.(Observed); ok { // what is there now may be worth a backup, and was not asked about
+				fw.Replaces = o.is
+			}
+			return w.write(ctx, s, fw)
 		}
 	}
 	if s.AttributesOnly && s.Mode == 0 {
@@ -65,46 +68,21 @@ func (interpreter) Apply(ctx context.Context, w writer, s score.File, t interpre
 	return w.SetAttributes(ctx, fw)
 }
 
-// write writes the content. seen is what was told of the content that is there.
-func (w writer) write(ctx context.Context, s score.File, fw topology.FileWrite, seen string) error {
+// write writes the content.
+func (w writer) write(ctx context.Context, s score.File, fw topology.FileWrite) error {
 	c, err := w.content(ctx, s)
 	if err != nil {
 		return err
-	}
-	if fw.Replaces == "" {
-		if fw.Replaces, err = w.replaced(ctx, s.Path, c, seen); err != nil {
-			return err
-		}
 	}
 	if fw.Content = c.bytes; s.Blob != nil {
 		if err := w.prefetched(ctx, *s.Blob); err != nil {
 			return err
 		}
-		fw.Source = &topology.Source{SHA256: c.sha256, Size: c.size, Open: func(ctx context.Context) (io.ReadCloser, error) {
-			return w.blobs.OpenBlob(ctx, c.sha256)
+		fw.Source = &topology.Source{SHA256: s.Blob.SHA256, Size: c.size, Open: func(ctx context.Context) (io.ReadCloser, error) {
+			return w.blobs.OpenBlob(ctx, s.Blob.SHA256)
 		}}
 	}
 	return w.WriteFile(ctx, fw)
-}
-
-// replaced is what WriteFile is to replace: a digest that nobody else is told. Of a file that
-// holds a secret only the fingerprint was seen, so that it is looked at again.
-func (w writer) replaced(ctx context.Context, p string, c content, seen string) (string, error) {
-	if !c.hides() {
-		return seen, nil
-	}
-	st, err := w.File(ctx, p)
-	if err != nil || seen == "" { // too large to hold what is wanted
-		return st.Is(), err
-	}
-	b, err := w.Content(ctx, p, maxCompared)
-	if err != nil {
-		return "", err
-	}
-	if w.fingerprint(b) != seen {
-		return "", topology.Faultf(topology.CodeChanged, "%s was changed by somebody else just now, and was left so", p)
-	}
-	return digest(b), nil
 }
 
 // prefetched brings the blob here, if it is not.
@@ -151,7 +129,7 @@ func holds(ctx context.Context, r topology.FileReader, s score.File) bool {
 	if st.SHA256 == "" {
 		st.SHA256, err = r.Digest(ctx, s.Path, s.Blob.Size)
 	}
-	return err == nil && st.SHA256 == s.Blob.SHA256
+	return err == nil && st.SHA256 == topology.Sum(s.Blob.SHA256)
 }
 
 // RemovalEffect: what a score does not bring stays, and what the device made its own cannot be

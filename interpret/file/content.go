@@ -3,8 +3,6 @@ package file
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -16,9 +14,11 @@ type sources struct {
 	secrets topology.Secrets
 	facts   topology.FactReader
 	blobs   topology.Blobs
+	teller  interpret.Teller
 }
 
-func sourcesOf(t any) (s sources) {
+func sourcesOf(t any) sources {
+	s := sources{teller: interpret.TellerOf(t)}
 	if h, ok := t.(topology.HasSecrets); ok {
 		s.secrets = h.Secrets()
 	}
@@ -34,31 +34,34 @@ func sourcesOf(t any) (s sources) {
 // A content is what a file is to hold.
 type content struct {
 	bytes  []byte // nil of a blob
-	sha256 string
+	sum    topology.Sum
 	size   int64
 	secret bool // it holds one
-	sealed bool // what it takes the place of may hold one
 }
 
-// hides reports whether nobody is told the digest of what is in the place of c.
-func (c content) hides() bool { return c.secret || c.sealed }
+// stated is what a manifest says of c, for all who may read that.
+func (c content) stated() topology.Sum {
+	if c.secret {
+		return ""
+	}
+	return c.sum
+}
 
 // content finds out what s is to hold.
 func (s sources) content(ctx context.Context, f score.File) (content, error) {
-	sealed := interpret.Sealed(ctx)
 	switch {
 	case f.ContentFrom != "":
 		return content{}, topology.Faultf(topology.CodeInvalid, "the content of %s is in the fleet repository, as %s: publish resolves contentFrom, and no device can", f.Path, f.ContentFrom)
 	case f.Blob != nil:
-		return content{sha256: f.Blob.SHA256, size: f.Blob.Size, sealed: sealed}, nil
+		return content{sum: topology.Sum(f.Blob.SHA256), size: f.Blob.Size}, nil
 	case f.Template != nil:
 		text, err := s.render(ctx, *f.Template)
 		if err != nil {
 			return content{}, err
 		}
-		return content{[]byte(text), digest([]byte(text)), int64(len(text)), len(f.SecretNames()) > 0, sealed}, nil
+		return content{[]byte(text), topology.SumOf([]byte(text)), int64(len(text)), len(f.SecretNames()) > 0}, nil
 	}
-	return content{[]byte(f.Content), digest([]byte(f.Content)), int64(len(f.Content)), false, sealed}, nil
+	return content{[]byte(f.Content), topology.SumOf([]byte(f.Content)), int64(len(f.Content)), false}, nil
 }
 
 // render fills in a template. No error of it holds a value of a secret.
@@ -92,66 +95,47 @@ func (s sources) render(ctx context.Context, t score.Template) (string, error) {
 	return text, nil
 }
 
-// maxCompared is how much of a file is held to compare it. A text that a document or a template
-// can make is smaller.
+// maxCompared is how much of a file is held to compare it where differences do not count. A text that a document or a
+// template can make is smaller.
 const maxCompared = 2 << 20
 
 // compare fills in what is told of the content of a file, which is as st says, beside the one
 // that it is to have.
-func (o *Observed) compare(ctx context.Context, r reader, f score.File, st topology.FileState, want content) error {
-	same := o.Present && st.SHA256 == want.sha256
-	if o.Present && st.SHA256 == "" && st.Size == want.size { // too large to be known without being asked for
-		sum, err := r.Digest(ctx, f.Path, want.size)
-		if err != nil {
+func (o *Observed) compare(ctx context.Context, r reader, f score.File, st topology.FileState, want content) (err error) {
+	if o.Present && o.is == "" && st.Size == want.size { // too large to be known without being asked for
+		if o.is, err = r.Digest(ctx, f.Path, want.size); err != nil {
 			return err
 		}
-		if same = sum == want.sha256; !want.hides() {
-			o.SHA256 = sum
+	}
+	same := o.Present && o.is == want.sum
+	told := o.tell(ctx, r, f, st, want.stated())
+	if o.Present && len(f.Normalize) > 0 && (same || st.Size <= maxCompared) {
+		held := want.bytes
+		if !same {
+			if held, err = r.Content(ctx, f.Path, maxCompared); err != nil {
+				return err
+			}
+		}
+		held = score.Normalize(held, f.Normalize)
+		same = same || bytes.Equal(held, score.Normalize(want.bytes, f.Normalize))
+		if told.SHA256() != "" {
+			o.Normalized = r.teller.Tell(ctx, topology.SumOf(held), true, "").SHA256()
 		}
 	}
-	held := want.bytes // what the file holds; nil if that is not to be known
-	if !same {
-		held = nil
-	}
-	if o.Present && !same && (want.hides() || len(f.Normalize) > 0) && st.Size <= maxCompared {
-		b, err := r.Content(ctx, f.Path, maxCompared)
-		if err != nil {
-			return err
-		}
-		held = b
-	}
-	if held != nil && len(f.Normalize) > 0 {
-		have := score.Normalize(held, f.Normalize)
-		same = same || bytes.Equal(have, score.Normalize(want.bytes, f.Normalize))
-		if !want.hides() {
-			o.Normalized = digest(have)
-		}
-	}
-	o.have, o.want = o.SHA256, want.sha256
-	if want.hides() {
-		if held != nil && o.Present {
-			o.Fingerprint = r.fingerprint(held)
-		}
-		o.have = o.Fingerprint
-	}
-	if want.secret {
-		o.want = r.fingerprint(want.bytes)
-	}
-	if same {
-		o.want = o.have
+	if o.have, o.want = told.String(), told.String(); !same {
+		o.want = r.teller.Tell(ctx, want.sum, !want.secret && interpret.Public(uint32(f.Mode)), want.stated()).String()
 	}
 	return nil
 }
 
-// fingerprint is empty on a device that keeps no secrets.
-func (s sources) fingerprint(b []byte) string {
-	if s.secrets == nil {
-		return ""
+// tell fills in what may be told of what is there: stated is what the score says of it.
+func (o *Observed) tell(ctx context.Context, r reader, f score.File, st topology.FileState, stated topology.Sum) (told interpret.Digest) {
+	if !o.Present {
+		return told
 	}
-	return s.secrets.Fingerprint(b)
-}
-
-func digest(b []byte) string {
-	h := sha256.Sum256(b)
-	return hex.EncodeToString(h[:])
+	told = r.teller.Tell(ctx, o.is, len(f.SecretNames()) == 0 && interpret.Public(st.Mode), stated)
+	if o.SHA256, o.Fingerprint, o.Size = told.SHA256(), told.Fingerprint(), st.Size; o.SHA256 == "" && o.is != "" {
+		o.Size = 0
+	}
+	return told
 }

@@ -2,8 +2,8 @@
 //
 // What a file is to hold is found out when it is looked at: an inline text is there, a
 // template is filled in with the facts and the secrets of the device, and a blob is known by
-// its digest. The content of a file that holds a secret is compared in memory; what is told of
-// it is a fingerprint that says nothing to who has not the key of the device, and never a digest.
+// its digest. Contents are compared on the device; what is told of them is for interpret.Teller to
+// say: of a file that holds a secret, or that is not for everybody, a fingerprint.
 package file
 
 import (
@@ -45,13 +45,13 @@ type Observed struct {
 	Present bool `json:"present"`
 	// Type of what is there: absent, regular, directory, symlink, special.
 	Type string `json:"type"`
-	// SHA256 of the content, byte for byte. Left out if it holds, or may hold, a secret.
+	// SHA256 of the content, byte for byte. Left out if it holds, or may hold, a secret, or if not everybody on the device may read it and no manifest says what it is.
 	SHA256 string `json:"sha256,omitempty"`
 	// Normalized is the sha256 of the content without the differences that do not count.
 	Normalized string `json:"normalized,omitempty"`
-	// Fingerprint stands for the content of a file that holds a secret: the same for the same content on this device, and nothing else.
+	// Fingerprint stands for the content where its sha256 is left out: the same for the same content on this device, and nothing else.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Size in bytes. Left out if the file holds a secret.
+	// Size in bytes. Left out with the sha256.
 	Size int64 `json:"size,omitzero"`
 	// Mode as octal text.
 	Mode string `json:"mode,omitempty"`
@@ -66,8 +66,9 @@ type Observed struct {
 
 	uid, gid string
 	mark     topology.Mark
-	wanted   bool   // a file is to be there
-	have     string // what is told of the content, and of the wanted one if it is another
+	wanted   bool         // a file is to be there
+	is       topology.Sum // as topology.FileState.Is
+	have     string       // what is told of the content, and of the wanted one if it is another
 	want     string
 }
 
@@ -101,7 +102,7 @@ func (interpreter) Observe(ctx context.Context, r reader, s score.File) (Observe
 	if err != nil {
 		return Observed{}, err
 	}
-	o := Observed{Type: string(st.Type), Target: st.Target, mark: st.Mark, wanted: s.State != score.Absent}
+	o := Observed{Type: string(st.Type), Target: st.Target, mark: st.Mark, wanted: s.State != score.Absent, is: st.Is()}
 	switch st.Type {
 	case topology.Absent:
 		if s.AttributesOnly && o.wanted {
@@ -111,36 +112,41 @@ func (interpreter) Observe(ctx context.Context, r reader, s score.File) (Observe
 		o.Present, o.Links = true, st.Links
 		o.Mode, o.Owner, o.Group = score.Mode(st.Mode).String(), st.Owner, st.Group
 		o.uid, o.gid = strconv.FormatUint(uint64(st.UID), 10), strconv.FormatUint(uint64(st.GID), 10)
-		if len(s.SecretNames()) == 0 && !interpret.Sealed(ctx) {
-			o.SHA256, o.Size = st.SHA256, st.Size
-		}
 	case topology.Symlink:
 		return o, topology.Faultf(topology.CodeSymlink, "%s is a symbolic link to %s; links are not followed: name its target, or remove it", s.Path, st.Target)
 	default:
 		return o, topology.Faultf(topology.CodeNotRegular, "%s is a %s, not a regular file", s.Path, st.Type)
 	}
 	if !o.wanted || s.AttributesOnly || o.Present && s.Create == score.CreateOnce {
-		return o, nil // the content is not asked for
+		stated, _ := s.ContentDigest() // it is not asked for
+		o.tell(ctx, r, s, st, topology.Sum(stated))
+		return o, nil
 	}
 	c, err := r.content(ctx, s)
 	if err != nil {
+		o.tell(ctx, r, s, st, "")
 		return o, err
 	}
 	return o, o.compare(ctx, r, s, st, c)
 }
 
 // Text is the content of a file that is one, up to 64 KiB, and holds no secret.
-func (interpreter) Text(ctx context.Context, r reader, s score.File) (string, bool, bool) {
+func (interpreter) Text(ctx context.Context, r reader, s score.File) (t interpret.Content, ok bool) {
 	if len(s.SecretNames()) > 0 || interpret.Sealed(ctx) || s.Blob != nil || s.AttributesOnly {
-		return "", false, false
+		return t, false
 	}
 	st, err := r.File(ctx, s.Path)
 	if err != nil || st.Type != topology.Regular {
-		return "", false, false
+		return t, false
 	}
 	b, err := r.Content(ctx, s.Path, 64<<10)
 	if err != nil || !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
-		return "", false, false
+		return t, false
 	}
-	return string(b), st.Mode&0o004 != 0, true
+	want, err := r.content(ctx, s)
+	if err != nil {
+		return t, false
+	}
+	public := interpret.Public(st.Mode)
+	return interpret.Content{Text: string(b), Public: public, Digest: r.teller.Tell(ctx, topology.SumOf(b), public, want.stated())}, true
 }

@@ -154,10 +154,9 @@ func rewrite(ctx context.Context, w topology.FileWriter, change func(file) []byt
 	if string(to) == string(b) {
 		return nil
 	}
-	fw := topology.FileWrite{Path: score.HostsFile, Content: to, Mode: 0o644, Mark: st.Mark, Replaces: string(topology.Absent)}
+	fw := topology.FileWrite{Path: score.HostsFile, Content: to, Mode: 0o644, Mark: st.Mark, Replaces: topology.Sum(topology.Absent)}
 	if st.Type == topology.Regular {
-		sum := sha256.Sum256(b)
-		fw.Mode, fw.Replaces = st.Mode, hex.EncodeToString(sum[:])
+		fw.Mode, fw.Replaces = st.Mode, topology.SumOf(b)
 	}
 	return w.WriteFile(ctx, fw)
 }

@@ -41,29 +41,27 @@ func (interpreter) Apply(ctx context.Context, w topology.ServiceWriter, s score.
 // define puts the files in place. Each replaces only what was found, as that was asked about.
 func define(ctx context.Context, w topology.ServiceWriter, s score.Service, t interpret.Task) error {
 	ref := s.Ref()
+	found, _ := t.Found.(Observed)
 	for _, c := range t.Changes {
 		var err error
-		d := topology.Definition{Unit: ref, Mark: t.Mark, Replaces: cmp.Or(c.Have, string(topology.Absent))}
-		switch name, mode, is := dropIn(c); {
+		d := topology.Definition{Unit: ref, Mark: t.Mark, Replaces: topology.Sum(topology.Absent)}
+		switch name, _, is := dropIn(c); {
 		case c.Field == fieldMasked && c.Want == "true":
 			d.Replaces = "" // Observe refuses what is foreign
 			err = w.Define(ctx, d)
 		case c.Field == fieldMasked:
 			err = w.Unmask(ctx, ref)
 		case c.Field == fieldFile:
-			d.Text = []byte(s.UnitFile)
+			d.Text, d.Replaces = []byte(s.UnitFile), cmp.Or(found.file.SHA256, d.Replaces)
 			err = w.Define(ctx, d)
 		case c.Field == fieldMode:
-			d.Text, d.Replaces = []byte(s.UnitFile), digest(s.UnitFile)
+			d.Text, d.Replaces = []byte(s.UnitFile), topology.SumOf([]byte(s.UnitFile))
 			err = w.Define(ctx, d)
 		case is && c.Want == "":
 			err = w.RemoveDropIn(ctx, ref, name)
 		case is:
 			text := s.AllDropIns()[name]
-			if mode {
-				d.Replaces = digest(text)
-			}
-			d.DropIn, d.Text = name, []byte(text)
+			d.DropIn, d.Text, d.Replaces = name, []byte(text), cmp.Or(found.all[name].SHA256, d.Replaces)
 			err = w.Define(ctx, d)
 		}
 		if err != nil {

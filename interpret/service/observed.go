@@ -1,7 +1,7 @@
 package service
 
 import (
-	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -35,15 +35,17 @@ type Observed struct {
 	ExitCode int `json:"exitCode"`
 	// Invocation changes with every start.
 	Invocation string `json:"invocation,omitempty"`
-	// SHA256 of the unit file in the place where those of manifests live. Left out if it is not the score's, and not everybody may read it.
+	// SHA256 of the unit file in the place where those of manifests live. Left out if it may hold a secret: if it is not the score's, and not everybody may read it.
 	SHA256 string `json:"sha256,omitempty"`
+	// Fingerprint stands for that file where its sha256 is left out.
+	Fingerprint string `json:"fingerprint,omitempty"`
 	// Mode of that file, as octal text.
 	Mode string `json:"mode,omitempty"`
 	// Source is the file that the unit was loaded from.
 	Source string `json:"source,omitempty"`
 	// Stale: what is on disk is not what is loaded, and reading it again did not help.
 	Stale bool `json:"stale,omitzero"`
-	// DropIns are those that a manifest brought, by name, with their sha256.
+	// DropIns are those that a manifest brought, by name, with their sha256; a fingerprint, after the word keyed, where that is not told.
 	DropIns map[string]string `json:"dropIns,omitempty"`
 	// Overrides are all drop-in files that change the unit.
 	Overrides []string `json:"overrides,omitempty"`
@@ -65,6 +67,7 @@ type Observed struct {
 	exists     bool
 	mark       topology.Mark
 	file       topology.FileState
+	told       map[string]string          // what is told of contents, by path
 	all        map[string]topology.DropIn // in the place where those of manifests live, by name of the file without .conf
 	stray      []topology.DropIn          // of manifests, for this unit, and no longer in the score
 	conditions interpret.Conditions
@@ -117,9 +120,6 @@ func observed(s score.Service, st topology.ServiceState) Observed {
 	}
 	if st.Definition.Type == topology.Regular {
 		o.Mode = score.Mode(st.Definition.Mode).String()
-		if s.UnitFile != "" || st.Definition.Mode&0o004 != 0 { // else a score of kind file may have put a secret there
-			o.SHA256 = st.Definition.SHA256
-		}
 	}
 	if s.Limits != nil {
 		o.Limits = new(Limits(st.Limits))
@@ -155,14 +155,7 @@ func (o *Observed) dropIns(s score.Service, found []topology.DropIn) {
 		case d.Name != "":
 			o.stray = append(o.stray, d)
 		}
-		if wanted || d.Name != "" {
-			if o.DropIns == nil {
-				o.DropIns = map[string]string{}
-			}
-			o.DropIns[cmp.Or(name, d.Name)] = d.SHA256
-			continue
-		}
-		if d.Mark != "" { // a file score wrote it
+		if wanted || d.Name != "" || d.Mark != "" { // a file score wrote that
 			continue
 		}
 		f := Override{File: d.Path, Settings: d.Settings}
@@ -175,6 +168,34 @@ func (o *Observed) dropIns(s score.Service, found []topology.DropIn) {
 	}
 }
 
+// tell fills in what may be told of the contents of files. A score of kind file may have put a secret there.
+func (o *Observed) tell(ctx context.Context, t interpret.Teller, s score.Service) {
+	o.told = map[string]string{}
+	stated := func(text string, there bool) topology.Sum {
+		if !there {
+			return ""
+		}
+		return topology.SumOf([]byte(text))
+	}
+	file := t.Tell(ctx, o.file.SHA256, interpret.Public(o.file.Mode), stated(s.UnitFile, s.UnitFile != ""))
+	o.SHA256, o.Fingerprint, o.told[s.UnitPath()] = file.SHA256(), file.Fingerprint(), file.String()
+	want := s.AllDropIns()
+	tell := func(name string, d topology.DropIn) {
+		text, there := want[name]
+		o.told[d.Path] = t.Tell(ctx, d.SHA256, interpret.Public(d.Mode), stated(text, there)).String()
+		if o.DropIns == nil {
+			o.DropIns = map[string]string{}
+		}
+		o.DropIns[name] = o.told[d.Path]
+	}
+	for name, d := range o.all {
+		tell(name, d)
+	}
+	for _, d := range o.stray {
+		tell(d.Name, d)
+	}
+}
+
 // judge fills in the conditions.
 func (o *Observed) judge(s score.Service, st topology.ServiceState) {
 	masked := s.Masked != nil && *s.Masked
@@ -184,9 +205,9 @@ func (o *Observed) judge(s score.Service, st topology.ServiceState) {
 	}
 	written := s.Written()
 	if len(written) > 0 {
-		right := s.UnitFile == "" || o.SHA256 == digest(s.UnitFile)
+		right := s.UnitFile == "" || o.file.SHA256 == topology.SumOf([]byte(s.UnitFile))
 		for name, text := range s.AllDropIns() {
-			right = right && o.all[name].SHA256 == digest(text)
+			right = right && o.all[name].SHA256 == topology.SumOf([]byte(text))
 		}
 		o.conditions.Written = new(right)
 		o.conditions.Loaded = new(st.Load == topology.Loaded && !st.Stale)

@@ -32,7 +32,7 @@ func obstacle(s score.Service, st topology.ServiceState) error {
 			return topology.Faultf(topology.CodeForeign, "%s is in the place of the mask, and somebody else wrote it: remove it, or leave masked out", path)
 		}
 	}
-	if s.UnitFile != "" && st.Definition.SHA256 != digest(s.UnitFile) {
+	if s.UnitFile != "" && st.Definition.SHA256 != topology.SumOf([]byte(s.UnitFile)) {
 		return nil // what follows is about the unit as it will be
 	}
 	return asLoaded(s, st)
@@ -40,13 +40,13 @@ func obstacle(s score.Service, st topology.ServiceState) error {
 
 // asLoaded reports what a unit, as it is defined now, cannot do.
 func asLoaded(s score.Service, st topology.ServiceState) error {
-	found := map[string]string{}
+	found := map[string]topology.Sum{}
 	for _, d := range st.DropIns {
 		found[d.Path] = d.SHA256
 	}
 	settled := true // drop-ins that are still to be written may make it another one
 	for name, text := range s.AllDropIns() {
-		settled = settled && found[s.DropInPath(name)] == digest(text)
+		settled = settled && found[s.DropInPath(name)] == topology.SumOf([]byte(text))
 	}
 	oneshot := st.Type == "oneshot"
 	switch {

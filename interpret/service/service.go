@@ -25,7 +25,13 @@ type Needs interface{ topology.HasServices }
 // Kind binds the interpreter to t.
 func Kind[T Needs](t T) interpret.Binding {
 	s := t.Services()
-	return interpret.Of[score.Service, Observed, topology.ServiceReader, topology.ServiceWriter](interpreter{}, s, s)
+	return interpret.Of[score.Service, Observed, reader, topology.ServiceWriter](interpreter{}, reader{s, interpret.TellerOf(t)}, s)
+}
+
+// A reader observes services, and knows what may be told of their files.
+type reader struct {
+	topology.ServiceReader
+	interpret.Teller
 }
 
 // Fields of changes.
@@ -60,7 +66,7 @@ func (interpreter) FieldOf(c topology.Code) string {
 	return "unit"
 }
 
-func (interpreter) Observe(ctx context.Context, r topology.ServiceReader, s score.Service) (Observed, error) {
+func (interpreter) Observe(ctx context.Context, r reader, s score.Service) (Observed, error) {
 	st, err := r.Service(ctx, s.Ref())
 	var linger *bool
 	if s.Linger != nil {
@@ -76,6 +82,7 @@ func (interpreter) Observe(ctx context.Context, r topology.ServiceReader, s scor
 		return Observed{}, err
 	}
 	o := observed(s, st)
+	o.tell(ctx, r.Teller, s)
 	o.Linger = linger
 	if (st.Active == "failed" || st.Sub == "auto-restart") && s.Log != score.NoLog && st.Invocation != "" && (st.Ran == nil || st.Ran.Invocation != st.Invocation) {
 		o.Log, _ = r.Log(ctx, s.Ref(), st.Invocation) // for people: what it says of the unit does not depend on it
@@ -106,10 +113,10 @@ func (interpreter) Diff(s score.Service, o Observed) []interpret.Change {
 		renews = interpret.Disrupt
 	}
 	if s.UnitFile != "" {
-		if want := digest(s.UnitFile); o.SHA256 == "" {
-			differ(fieldFile, "", want, interpret.Create, false)
-		} else if want != o.SHA256 {
-			differ(fieldFile, o.SHA256, want, renews, true)
+		if want := topology.SumOf([]byte(s.UnitFile)); o.file.SHA256 == "" {
+			differ(fieldFile, "", digest(s.UnitFile), interpret.Create, false)
+		} else if want != o.file.SHA256 {
+			differ(fieldFile, o.told[s.UnitPath()], digest(s.UnitFile), renews, true)
 		} else if o.Mode != fileMode.String() {
 			differ(fieldMode, o.Mode, fileMode.String(), interpret.Mutate, true)
 		}
@@ -120,8 +127,8 @@ func (interpreter) Diff(s score.Service, o Observed) []interpret.Change {
 			field, effect = fieldLimits, interpret.Mutate // they hold as soon as they are read
 		}
 		have, there := o.all[name]
-		if want := digest(s.AllDropIns()[name]); have.SHA256 != want || !there {
-			differ(field, have.SHA256, want, effect, there)
+		if text := s.AllDropIns()[name]; have.SHA256 != topology.SumOf([]byte(text)) || !there {
+			differ(field, o.told[have.Path], digest(text), effect, there)
 		} else if have := score.Mode(have.Mode); have != fileMode {
 			differ(fieldDropInMode+name, have.String(), fileMode.String(), interpret.Mutate, true)
 		}
@@ -131,7 +138,7 @@ func (interpreter) Diff(s score.Service, o Observed) []interpret.Change {
 		if d.Name == score.LimitsDropIn {
 			field, effect = fieldLimits, interpret.Mutate
 		}
-		differ(field, cmp.Or(d.SHA256, "unreadable"), "", effect, false)
+		differ(field, cmp.Or(o.told[d.Path], "unreadable"), "", effect, false)
 	}
 	switch {
 	case s.Enabled == nil:

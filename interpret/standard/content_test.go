@@ -26,10 +26,15 @@ func told(t *testing.T, st interpret.ScoreStatus, g *open) string {
 	for _, a := range g.actions {
 		all = append(all, encoded(t, a.Changes))
 		if a.Text != nil {
-			all = append(all, a.Text.Before, a.Text.After)
+			all = append(all, a.Text.Before.Text, a.Text.After.Text)
 		}
 	}
 	return strings.Join(all, "\n")
+}
+
+// keyed is what is told of a content that is not for everybody.
+func keyed(t *testing.T, device any, content string) interpret.Digest {
+	return interpret.TellerOf(device).Tell(t.Context(), topology.SumOf([]byte(content)), false, "")
 }
 
 // withheld wants neither a secret, nor the content that holds it, nor a digest of that to be told.
@@ -64,7 +69,7 @@ func TestFileSecret(t *testing.T) {
 	}
 	withheld(t, told(t, st, g), first, appKey)
 	o := read[file.Observed](t, r.settled(s))
-	if o.Fingerprint != r.Secrets().Fingerprint([]byte(first)) || o.SHA256 != "" || o.Size != 0 || o.Mode != "0600" {
+	if o.Fingerprint != keyed(t, r, first).Fingerprint() || o.SHA256 != "" || o.Size != 0 || o.Mode != "0600" {
 		t.Errorf("got %+v", o)
 	}
 
@@ -74,7 +79,7 @@ func TestFileSecret(t *testing.T) {
 	g = &open{}
 	st = r.with(s, g, nil)
 	r.want(st, interpret.Changed, "")
-	if c := st.Changes[0]; c.Field != "content" || c.Have != r.Secrets().Fingerprint([]byte(first)) || c.Want != r.Secrets().Fingerprint([]byte(second)) {
+	if c := st.Changes[0]; c.Field != "content" || c.Have != keyed(t, r, first).String() || c.Want != keyed(t, r, second).String() {
 		t.Errorf("the change is %+v", c)
 	}
 	withheld(t, told(t, st, g), first, second)
@@ -255,7 +260,7 @@ func TestFileOnce(t *testing.T) {
 	r.settled(s)
 	s.Content = "another first\n"
 	o := read[file.Observed](t, r.settled(s))
-	if got, _ := r.Read(motd); got != "the app's own\n" || o.SHA256 != sum(got) {
+	if got, _ := r.Read(motd); got != "the app's own\n" || o.SHA256 != "" || o.Fingerprint != keyed(t, r, got).Fingerprint() {
 		t.Errorf("the file is %q, %+v", got, o)
 	}
 	r.Chmod(motd, 0o666) // rights are kept

@@ -59,7 +59,7 @@ func (o *openrc) Service(_ context.Context, unit string) (topology.ServiceState,
 	if there {
 		sum := sha256.Sum256([]byte(s.text))
 		st.Load, st.Enabled, st.Type, st.Source = topology.Loaded, "disabled", "simple", score.UnitDir+unit
-		st.Definition = topology.FileState{Type: topology.Regular, Mode: 0o644, SHA256: hex.EncodeToString(sum[:]), Mark: s.mark}
+		st.Definition = topology.FileState{Type: topology.Regular, Mode: 0o644, SHA256: topology.Sum(hex.EncodeToString(sum[:])), Mark: s.mark}
 	}
 	if o.runlevel[unit] {
 		st.Enabled = "enabled"

@@ -172,10 +172,10 @@ var containerFieldTests = []test[ContainerBench]{
 	}},
 	{"replaced only while it is what was seen (G37)", func(t *testing.T, b ContainerBench) {
 		c := b.config(t, b.Runs, "seen")
-		c.Replaces = string(topology.Absent)
+		c.Replaces = topology.Sum(topology.Absent)
 		st := b.run(t, c)
 		c.SpecDigest = "another"
-		for _, seen := range []string{string(topology.Absent), "0000"} {
+		for _, seen := range []topology.Sum{topology.Sum(topology.Absent), "0000"} {
 			c.Replaces = seen
 			fails(t, b.Containers.Run(t.Context(), c), topology.CodeChanged)
 			now := b.state(t, c.Name)

@@ -1,8 +1,6 @@
 package conform
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"path"
 	"slices"
 	"strings"
@@ -87,10 +85,7 @@ func (b FileBench) refused(t *testing.T, p string, code topology.Code) {
 	fails(t, b.Files.RemoveFile(t.Context(), p), code)
 }
 
-func sum(s string) string {
-	h := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(h[:])
-}
+func sum(s string) topology.Sum { return topology.SumOf([]byte(s)) }
 
 // Files is the suite of a file system.
 func Files(t *testing.T, bench func(*testing.T) FileBench) {
@@ -132,7 +127,7 @@ var fileTests = []test[FileBench]{
 	}},
 	{"replaced only while it is what was seen (G37)", func(t *testing.T, b FileBench) {
 		p := b.path("seen/f")
-		seen := func(replaces, content string, code topology.Code) {
+		seen := func(replaces topology.Sum, content string, code topology.Code) {
 			t.Helper()
 			w := topology.FileWrite{Path: p, Content: []byte(content), Mode: 0o644, Replaces: replaces}
 			if code == "" {

@@ -12,7 +12,7 @@ import (
 
 // pouring is a source of a content, which gives something else instead if it is told to.
 func pouring(content, instead string) *topology.Source {
-	return &topology.Source{SHA256: sum(content), Size: int64(len(content)), Open: func(context.Context) (io.ReadCloser, error) {
+	return &topology.Source{SHA256: string(sum(content)), Size: int64(len(content)), Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(iotestHalf{strings.NewReader(instead)}), nil
 	}}
 }
@@ -65,8 +65,8 @@ var sourceTests = []test[FileBench]{
 		b.put(t, p, "old")
 		broken := topology.Faultf(topology.CodeIO, "the source is broken")
 		for _, s := range []*topology.Source{
-			{SHA256: sum("x"), Size: 1, Open: func(context.Context) (io.ReadCloser, error) { return nil, broken }},
-			{SHA256: sum("x"), Size: 1, Open: func(context.Context) (io.ReadCloser, error) {
+			{SHA256: string(sum("x")), Size: 1, Open: func(context.Context) (io.ReadCloser, error) { return nil, broken }},
+			{SHA256: string(sum("x")), Size: 1, Open: func(context.Context) (io.ReadCloser, error) {
 				return io.NopCloser(io.MultiReader(bytes.NewReader(nil), failing{broken})), nil
 			}},
 		} {

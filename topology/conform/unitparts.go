@@ -54,7 +54,7 @@ var unitParts = []test[ServiceBench]{
 	}},
 	{"only what was seen is replaced (G37)", func(t *testing.T, b ServiceBench) {
 		u := b.unit(t, "seen.service")
-		def := topology.Definition{Unit: u, Text: []byte(runs), Mark: "m/s", Replaces: string(topology.Absent)}
+		def := topology.Definition{Unit: u, Text: []byte(runs), Mark: "m/s", Replaces: topology.Sum(topology.Absent)}
 		ok(t, b.Services.Define(t.Context(), def))
 		def.Text = []byte(runs + "# new\n")
 		fails(t, b.Services.Define(t.Context(), def), topology.CodeChanged)
@@ -68,7 +68,7 @@ var unitParts = []test[ServiceBench]{
 		in.Replaces = sum("something else")
 		fails(t, b.Services.Define(t.Context(), in), topology.CodeChanged)
 		equal(t, "number of drop-ins", len(b.state(t, u).DropIns), 0)
-		in.Replaces = string(topology.Absent)
+		in.Replaces = topology.Sum(topology.Absent)
 		ok(t, b.Services.Define(t.Context(), in))
 		ok(t, b.Services.Undefine(t.Context(), u))
 		st := b.state(t, u)
@@ -77,7 +77,7 @@ var unitParts = []test[ServiceBench]{
 	}},
 	{"mask of ours (67)", func(t *testing.T, b ServiceBench) {
 		u := b.system(t, "ourmask.service", runs+install)
-		ok(t, b.Services.Define(t.Context(), topology.Definition{Unit: u, Mark: "m/s", Replaces: string(topology.Absent)}))
+		ok(t, b.Services.Define(t.Context(), topology.Definition{Unit: u, Mark: "m/s", Replaces: topology.Sum(topology.Absent)}))
 		st := b.state(t, u)
 		equal(t, "load", st.Load, topology.Masked)
 		equal(t, "enabled", st.Enabled, "masked")

@@ -64,7 +64,7 @@ func (c containers) Container(ctx context.Context, name string) (topology.Contai
 		}
 		st.Restarts, st.Departs = st.Unit.Restarts, k.departs
 		st.Here, st.Newest = c.d.images[k.config.Image].Digest, c.d.newest[k.config.Image].Digest
-		if k.config.Mark != "" && st.Definition.SHA256 != sum(define(k.config)) {
+		if k.config.Mark != "" && st.Definition.SHA256 != topology.SumOf([]byte(define(k.config))) {
 			st.SpecDigest, st.Made = "", nil // the definition says something else by now
 		}
 	}

@@ -2,8 +2,6 @@ package memory
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"path"
 	"strconv"
 	"strings"
@@ -57,8 +55,7 @@ func (d *Device) fileState(p string) (topology.FileState, error) {
 		Owner: name(d.users, n.uid), Group: name(d.groups, n.gid),
 	}
 	if n.typ == topology.Regular {
-		sum := sha256.Sum256(n.content)
-		st.Size, st.SHA256 = int64(len(n.content)), hex.EncodeToString(sum[:])
+		st.Size, st.SHA256 = int64(len(n.content)), topology.SumOf(n.content)
 	}
 	return st, nil
 }
@@ -114,7 +111,7 @@ func (f files) Content(ctx context.Context, p string, limit int64) ([]byte, erro
 	return append([]byte{}, n.content...), nil
 }
 
-func (f files) Digest(ctx context.Context, p string, limit int64) (string, error) {
+func (f files) Digest(ctx context.Context, p string, limit int64) (topology.Sum, error) {
 	if err := f.d.control.call(ctx, OpDigest, fileResource(p)); err != nil {
 		return "", err
 	}
@@ -127,8 +124,7 @@ func (f files) Digest(ctx context.Context, p string, limit int64) (string, error
 	if int64(len(n.content)) > limit {
 		return "", topology.Faultf(topology.CodeInvalid, "%s has %d bytes, more than the %d that may be read", p, len(n.content), limit)
 	}
-	sum := sha256.Sum256(n.content)
-	return hex.EncodeToString(sum[:]), nil
+	return topology.SumOf(n.content), nil
 }
 
 // present returns the regular file at p.

@@ -40,7 +40,7 @@ func newContainers(s *services, o Options) *containers {
 // 50 MB and a process, a question to systemd costs neither.
 type looked struct {
 	invocation, active, sub string
-	text                    string // digest of the definition
+	text                    topology.Sum // digest of the definition
 	definition              definition
 	at                      time.Time
 	found                   *inspected // nil: no container

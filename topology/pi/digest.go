@@ -29,7 +29,7 @@ type digests struct {
 type keptDigest struct {
 	size         int64
 	mtime, ctime unix.Timespec
-	sum          string
+	sum          topology.Sum
 }
 
 const (
@@ -38,7 +38,7 @@ const (
 	settled      = 10 * time.Second // more than the coarsest step of a file system that is in use, and than one call of write takes
 )
 
-func (d *digests) find(st *unix.Stat_t) (sum string, ok bool) {
+func (d *digests) find(st *unix.Stat_t) (sum topology.Sum, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k, ok := d.kept[dirID{st.Dev, st.Ino}]
@@ -47,7 +47,7 @@ func (d *digests) find(st *unix.Stat_t) (sum string, ok bool) {
 
 // keep remembers the digest of a file that was as st says when somebody began to read it, and
 // when he had ended.
-func (d *digests) keep(st *unix.Stat_t, began time.Time, sum string) {
+func (d *digests) keep(st *unix.Stat_t, began time.Time, sum topology.Sum) {
 	if st.Size < worthKeeping || began.Add(d.ahead).Sub(time.Unix(st.Ctim.Unix())) < settled {
 		return
 	}
@@ -79,7 +79,7 @@ const tornTries = 3
 
 // digest is the sha256 and the size of the regular file that fd is open on and st was looked up
 // of; empty if it is larger than limit.
-func (f *files) digest(ctx context.Context, p string, fd int, st unix.Stat_t, limit int64) (sum string, size int64, err error) {
+func (f *files) digest(ctx context.Context, p string, fd int, st unix.Stat_t, limit int64) (sum topology.Sum, size int64, err error) {
 	if sum, ok := f.digests.find(&st); ok && st.Size <= limit {
 		return sum, st.Size, nil
 	}
@@ -140,7 +140,7 @@ func reads(fd int, data []byte) bool {
 }
 
 // hashed reads a file of about expected bytes; the digest is empty if there are more than limit.
-func hashed(ctx context.Context, fd int, expected, limit int64) (sum string, size int64, err error) {
+func hashed(ctx context.Context, fd int, expected, limit int64) (sum topology.Sum, size int64, err error) {
 	if expected > limit {
 		return "", expected, nil
 	}
@@ -167,7 +167,7 @@ func hashed(ctx context.Context, fd int, expected, limit int64) (sum string, siz
 		}
 	}
 	var b [sha256.Size]byte
-	return hex.EncodeToString(s.hash.Sum(b[:0])), size, nil
+	return topology.Sum(hex.EncodeToString(s.hash.Sum(b[:0]))), size, nil
 }
 
 // A verifier reads a content that is to be another's, and fails at its end if it is not.

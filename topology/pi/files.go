@@ -135,7 +135,7 @@ func (f *files) readState(ctx context.Context, p string, fd int, n node, st *top
 }
 
 // Digest is the sha256 of the regular file p.
-func (f *files) Digest(ctx context.Context, p string, limit int64) (string, error) {
+func (f *files) Digest(ctx context.Context, p string, limit int64) (topology.Sum, error) {
 	if err := checkPath(p); err != nil {
 		return "", err
 	}

@@ -1,8 +1,6 @@
 package pi
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net"
 	"os"
@@ -104,15 +102,14 @@ func TestFileState(t *testing.T) { // H60, case 36
 		t.Fatal(err)
 	}
 	defer l.Close()
-	sum := sha256.Sum256([]byte("hello\n"))
 	tests := []struct {
 		path   string
 		typ    topology.FileType
-		digest string
+		digest topology.Sum
 		links  uint64
 		target string
 	}{
-		{"/etc/motd", topology.Regular, hex.EncodeToString(sum[:]), 2, ""},
+		{"/etc/motd", topology.Regular, topology.SumOf([]byte("hello\n")), 2, ""},
 		{"/etc", topology.Directory, "", 0, ""},
 		{"/", topology.Directory, "", 0, ""},
 		{"/etc/dangling", topology.Symlink, "", 1, "/mnt/usb/x"},

@@ -84,7 +84,7 @@ func (c *containers) start(ctx context.Context, cfg topology.ContainerConfig, te
 	if err != nil {
 		return err
 	}
-	switch same := u.Definition.SHA256 == textDigest(text); {
+	switch same := u.Definition.SHA256 == topology.SumOf(text); {
 	case waited && same && u.Active == "active": // somebody else started it, just now
 		return c.watch(ctx, "start", unit)
 	case same && u.waits():
@@ -109,7 +109,7 @@ func (c *containers) start(ctx context.Context, cfg topology.ContainerConfig, te
 
 // madeOf reports whether systemd made the unit of exactly this definition.
 func (u unitState) madeOf(container string, text []byte) bool {
-	return u.Load == topology.Loaded && u.sourcePath == definitionFile(container) && u.Definition.SHA256 == textDigest(text)
+	return u.Load == topology.Loaded && u.sourcePath == definitionFile(container) && u.Definition.SHA256 == topology.SumOf(text)
 }
 
 // byPodman tells whether podman itself ended with a status, and not the program in the
@@ -125,14 +125,14 @@ func changedBelow(p string) error {
 func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, text []byte) error {
 	p, unit := definitionFile(cfg.Name), unitOf(cfg.Name)
 	ctx = about(ctx, unit)
-	write := func(text []byte, mark topology.Mark, replaces string) error {
+	write := func(text []byte, mark topology.Mark, replaces topology.Sum) error {
 		return c.files.WriteFile(ctx, topology.FileWrite{Path: p, Content: text, Mode: 0o644, Owner: "0", Group: "0", Mark: mark, Replaces: replaces})
 	}
 	now, err := c.files.File(ctx, p)
 	if err != nil {
 		return err
 	}
-	if cfg.Replaces != "" && now.Is() != cfg.Replaces && now.SHA256 != textDigest(text) {
+	if cfg.Replaces != "" && now.Is() != cfg.Replaces && now.SHA256 != topology.SumOf(text) {
 		return changedBelow(p)
 	}
 	var old []byte
@@ -141,7 +141,7 @@ func (c *containers) define(ctx context.Context, cfg topology.ContainerConfig, t
 			return err
 		}
 	}
-	if now.SHA256 != textDigest(text) {
+	if now.SHA256 != topology.SumOf(text) {
 		if err := write(text, cfg.Mark, now.Is()); err != nil {
 			return err
 		}
