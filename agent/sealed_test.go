@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/interpret"
@@ -335,5 +336,32 @@ func TestForeignPrivateContents(t *testing.T) {
 		private(e, "/etc/systemd/system/app.service", unit)
 		e.play(intent(1, manifest("m", score.Score{ID: "x", Spec: score.Service{Unit: "app.service", Enabled: new(false)}})))
 		e.heardDigests(unit)
+	})
+}
+
+// Consent to what was seen of a private file counts as long as it is that, and no longer: what is compared is fingerprints (G32).
+func TestConsentToPrivateContents(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		r.dev.Put("/etc/pin", "4711\n")
+		r.dev.Chmod("/etc/pin", 0o600)
+		offer(t, h, intent(1, manifest("m", score.Score{ID: "x", Spec: score.File{Path: "/etc/pin", Mode: 0o600, Content: "0815\n"}})))
+		later(time.Second)
+		seen := f.plan(t, h)
+		if c := seen.Actions[0].Changes[0]; c.Field != "content" || !strings.HasPrefix(c.Have, interpret.Keyed) || c.Want != sha256Of("0815\n") {
+			t.Errorf("planned is %+v", c)
+		}
+		r.dev.Put("/etc/pin", "4712\n")
+		if got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: seen.ID}); got.Code != interpret.CodePlanChanged {
+			t.Errorf("%+v", got)
+		}
+		r.content("/etc/pin", "4712\n")
+		r.dev.Put("/etc/pin", "4711\n")
+		got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbInstall, Plan: seen.ID})
+		if a := got.Actions[0]; got.Result != interpret.ResultDone || a.Before != seen.Actions[0].Changes[0].Have || a.After != sha256Of("0815\n") || a.Diff != "" {
+			t.Errorf("%+v", got)
+		}
+		r.content("/etc/pin", "0815\n")
 	})
 }

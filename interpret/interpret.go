@@ -69,7 +69,7 @@ func (t Task) Has(field string) bool {
 }
 
 // A Change is one way in which a device departs from a score. It never holds secrets
-// or contents, only digests of them.
+// or contents, only digests of them, as a Teller tells them.
 type Change struct {
 	// Field that differs, as the kind names it.
 	Field string `json:"field"`

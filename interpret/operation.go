@@ -154,9 +154,9 @@ type ReceiptAction struct {
 	Resources []score.Resource `json:"resources,omitempty"`
 	// Changes that were made.
 	Changes []Change `json:"changes,omitempty"`
-	// Before is the sha256 of the text before, where the kind has one.
+	// Before is the sha256 of the text before, where the kind has one. A fingerprint, after the word keyed, where not everybody on the device may read it.
 	Before string `json:"before,omitempty"`
-	// After is the sha256 of the text after.
+	// After is the sha256 of the text after, or a fingerprint, as Before.
 	After string `json:"after,omitempty"`
 	// Diff is a unified diff of the text, cut to a few kilobytes. It is left out for text that not everybody on the
 	// device may read.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/fleet/localnats"
+	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/topology/memory"
 	"github.com/continuo-fleet/continuo/topology/pi"
 )
@@ -137,6 +139,9 @@ func TestCanaryIsFound(t *testing.T) {
 const secretFile = head2 + `    - kind: file
       id: app
       spec: {path: /etc/app.conf, mode: "0600", template: {text: "user = kiosk\npassword = {{ secret \"db\" }}\n"}}
+    - kind: file
+      id: pin
+      spec: {path: /etc/pin, mode: "0600", content: "none\n"}
 `
 
 const head2 = "apiVersion: continuo/v1\nkind: Manifest\nmetadata: {name: files}\nspec:\n  target: {device: pi-1}\n  policy: {preset: converge}\n  scores:\n"
@@ -158,6 +163,9 @@ spec:
     - kind: file
       id: app
       spec: {path: /etc/app.conf, mode: "0600", template: {text: "password = {{ secret \"db\" }}\n"}}
+    - kind: file
+      id: pin
+      spec: {path: /etc/pin, mode: "0600", content: "none\n"}
 `
 
 // Secrets are on the device, where its owner put them and where a score says, and nowhere else: not in what is published,
@@ -215,6 +223,18 @@ func TestCanary(t *testing.T) {
 	mem.SetSecret("tls", string(tls))
 	start("pi-2", &demoAgent{dev: mem, mem: mem, closed: func() error { return nil }})
 
+	// Somebody else keeps something short in a file that is not for everybody: the digest of that is as good as itself.
+	const pin, edited = canary("4711-pin"), canary("4712-pin")
+	private := func(c canary) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(root, "etc/pin"), []byte(c), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		mem.Put("/etc/pin", string(c))
+		mem.Chmod("/etc/pin", 0o600)
+	}
+	private(pin)
+
 	// Every verb, with what goes wrong in between.
 	var said bytes.Buffer
 	run := func(args ...string) {
@@ -260,6 +280,25 @@ func TestCanary(t *testing.T) {
 		run("status", "-o", "yaml")
 	}
 	look()
+	for _, d := range []string{"pi-1", "pi-2"} { // the foreign file is overwritten, and comes back
+		_, out, _ := b.run("plan", d, "-o", "json")
+		var p interpret.Plan
+		if err := json.Unmarshal([]byte(out), &p); err != nil || len(p.Actions) != 1 {
+			t.Fatalf("%s: %v", out, err)
+		}
+		run("install", d, "--plan", p.ID)
+		run("install", d, "--plan", p.ID, "--confirm")
+	}
+	none := func() bool {
+		text, _ := os.ReadFile(filepath.Join(root, "etc/pin"))
+		inMemory, _ := mem.Read("/etc/pin")
+		return string(text) == "none\n" && inMemory == "none\n"
+	}
+	until("overwritten", none)
+	look()
+	private(edited)
+	until("corrected", none)
+	look()
 	rotate(second) // seen by an event on the directory
 	mem.SetSecret("db", string(second))
 	until("rotated", has(second))
@@ -298,7 +337,7 @@ func TestCanary(t *testing.T) {
 	}
 	places := map[string][]byte{"the wire": wire.all(), "the logs": []byte(logged.String()), "what the commands say": said.Bytes()}
 	err = filepath.WalkDir(b.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || path == env || path == conf {
+		if err != nil || !d.Type().IsRegular() || path == env || path == conf || path == filepath.Join(root, "etc/pin") {
 			return err
 		}
 		content, err := os.ReadFile(path)
@@ -311,7 +350,22 @@ func TestCanary(t *testing.T) {
 	if len(places) < 20 {
 		t.Errorf("only %d places", len(places))
 	}
+	kept := 0
 	for place, content := range places {
+		if filepath.Base(filepath.Dir(place)) == "backups" { // the copy itself, for root alone, and its digest beside it
+			kept++
+		} else {
+			for _, c := range []canary{pin, edited} {
+				if form := c.in(content); form != "" {
+					t.Errorf("%s tells of a foreign private file (%s)", strings.TrimPrefix(place, b.dir), form)
+				}
+			}
+		}
+		for _, c := range []canary{pin, edited} {
+			if strings.Contains(place, c.forms()["sha256, short"][:8]) {
+				t.Errorf("%s is named by a digest", place)
+			}
+		}
 		for _, c := range []canary{first, second, tls} {
 			if form := c.in(content); form != "" {
 				t.Errorf("%s holds a secret (%s)", strings.TrimPrefix(place, b.dir), form)
@@ -323,6 +377,9 @@ func TestCanary(t *testing.T) {
 				t.Errorf("%s holds the digest of a content with a secret", strings.TrimPrefix(place, b.dir))
 			}
 		}
+	}
+	if kept == 0 {
+		t.Error("no copy was kept of what was overwritten")
 	}
 	if strings.Contains(said.String(), "panic") {
 		t.Error(said.String())

@@ -148,11 +148,15 @@ const maxValue = 60 // characters of a value in a table
 
 // value is what a change has or wants, fit for a line.
 func value(s string) string {
-	switch {
+	keyed := ""
+	if strings.HasPrefix(s, interpret.Keyed) {
+		keyed = interpret.Keyed
+	}
+	switch sum := s[len(keyed):]; {
 	case s == "":
 		return `""`
-	case len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "":
-		return s[:12] + "…" // a digest
+	case len(sum) == 64 && strings.Trim(sum, "0123456789abcdef") == "":
+		return keyed + sum[:12] + "…" // a digest
 	}
 	if r := []rune(s); len(r) > maxValue {
 		s = string(r[:maxValue]) + "…"
