@@ -52,7 +52,7 @@ func (d *Device) run(ctx context.Context, cfg topology.ContainerConfig) error {
 		return err
 	}
 	text := define(k.config)
-	if st, err := d.fileState(p); err != nil || st.SHA256 != sum(text) || st.Mark != cfg.Mark {
+	if st, err := d.fileState(p); err != nil || st.SHA256 != topology.SumOf([]byte(text)) || st.Mark != cfg.Mark {
 		if err := d.write(topology.FileWrite{Path: p, Content: []byte(text), Mode: 0o644, Mark: cfg.Mark}); err != nil {
 			return err
 		}
