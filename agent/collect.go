@@ -184,7 +184,7 @@ func (p *pass) removeOne(ctx context.Context, o orphan, brake bool, behind strin
 	ctx, _ = p.seal(ctx, o.score.Spec, o.score.Spec.Claims(), o.SpecDigest)
 	st, err := p.Table.Remove(ctx, o.score, interpret.CauseAbsent, g)
 	if st.Outcome == interpret.RolledBack {
-		p.pace.note(paced, wish, st, tried, score.Engine{})
+		p.pace.note(paced, wish, st, tried, tempo{})
 	}
 	if g.action.Action != "" {
 		p.removals = append(p.removals, g.action)

@@ -83,8 +83,16 @@ func (it *item) engine() (e score.Engine) {
 	if it.score.Engine != nil {
 		e = *it.score.Engine
 	}
-	if _, cuts := it.score.Spec.(score.Confirming); cuts && e.Delay == 0 {
-		e.Delay = score.Duration(time.Minute) // each try takes the link down, also one that fails
-	}
 	return e
+}
+
+// tempo is how long a score is left alone when it fails.
+func (it *item) tempo() tempo {
+	e := it.engine()
+	t := tempo{failed: time.Duration(e.Delay), retries: e.Retries}
+	if _, cuts := it.score.Spec.(score.Confirming); cuts {
+		t.failed = cmp.Or(t.failed, cuttingRetry)
+		t.drifted, t.longest = cuttingRetry, lastCuttingRetry
+	}
+	return t
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +15,8 @@ import (
 )
 
 // pace holds back scores that fail again and again with the same wish: the next try
-// comes after 1 s, 2 s, 4 s, … up to 5 min. A new wish is tried at once.
+// comes after 1 s, 2 s, 4 s, … up to 5 min, and that of what could cut the device off after
+// 1 min, 2 min, … up to 1 h. A new wish is tried at once.
 //
 // It does the same with scores that somebody else changes again and again: a device
 // that fights wears out its disk and settles nothing.
@@ -116,27 +118,34 @@ const (
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
 
-	cutOffRetry = 6 * time.Hour // after a change was taken back because it cut the device off
+	cuttingRetry     = time.Minute   // of what could cut the device off: each try takes its link down, also one that fails
+	lastCuttingRetry = time.Hour     // the network daemon brings up by itself what was up before
+	cutOffRetry      = 6 * time.Hour // after a change was taken back because it cut the device off
 
 	freeCorrections = 5           // in a row, without a pause
 	quietFor        = time.Minute // ends the row, or twice the pause if that is longer
 )
 
-// pause is how long to wait after the n-th time.
-func pause(n int, first time.Duration) time.Duration {
-	if first == 0 {
-		first = firstRetry
-	}
-	return min(first<<min(n-1, 16), max(lastRetry, first))
+// A tempo is how long a score is left alone: after it failed first, after it was corrected once too
+// often, and at most; zero: firstRetry and lastRetry.
+type tempo struct {
+	failed, drifted, longest time.Duration
+	retries                  *int // how often it is tried again at all; nil: for ever
 }
 
-// firstPause is how long to wait after the first failure. What was taken back because it cut the
-// device off does so again with every try.
-func firstPause(st interpret.ScoreStatus, en score.Engine) time.Duration {
+// pause is how long to wait after the n-th time.
+func (t tempo) pause(n int, first time.Duration) time.Duration {
+	first = cmp.Or(first, firstRetry)
+	return min(first<<min(n-1, 16), max(cmp.Or(t.longest, lastRetry), first))
+}
+
+// after is how long to wait after the n-th failure. What was taken back because it cut the device
+// off does so again with every try.
+func (t tempo) after(n int, st interpret.ScoreStatus) time.Duration {
 	if st.Outcome == interpret.RolledBack || topology.Code(st.Code) == topology.CodeConnectivity {
-		return max(cutOffRetry, time.Duration(en.Delay))
+		return t.pause(n, max(cutOffRetry, t.failed))
 	}
-	return time.Duration(en.Delay)
+	return t.pause(n, t.failed)
 }
 
 // holds says what to report instead of trying, if it is too early.
@@ -187,7 +196,7 @@ const (
 )
 
 // note takes in what came of a score.
-func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e effort, en score.Engine) {
+func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e effort, t tempo) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.past[mark]
@@ -211,8 +220,8 @@ func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e
 	case e == held, e == fetching:
 	case st.Outcome == interpret.Failed, e == tried && !st.Outcome.Converged():
 		h.failed++
-		h.last, h.next = st, now.Add(pause(h.failed, firstPause(st, en)))
-		h.gaveUp = en.Retries != nil && h.failed > *en.Retries
+		h.last, h.next = st, now.Add(t.after(h.failed, st))
+		h.gaveUp = t.retries != nil && h.failed > *t.retries
 		h.awaiting = !h.gaveUp
 	case st.Outcome == interpret.Changed && st.Cause == interpret.CauseDrift:
 		if h.failed = 0; h.over(now) {
@@ -227,7 +236,7 @@ func (p *pace) note(mark topology.Mark, wish string, st interpret.ScoreStatus, e
 		h.last = st
 		h.changed, h.next = now, now
 		if n := h.drifted - freeCorrections; n > 0 {
-			h.next = now.Add(pause(n, 0))
+			h.next = now.Add(t.pause(n, t.drifted))
 		}
 	case st.Outcome == interpret.Unchanged && h.drifted > 0 && !h.over(now): // for how long?
 		h.failed = 0

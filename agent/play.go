@@ -36,7 +36,7 @@ func (p *pass) play(ctx context.Context, it *item) error {
 		st.Outcome, st.Code, st.Message = interpret.Failed, CodeStore, fmt.Sprintf("%s: %v", what, err)
 	}
 	if !p.dry {
-		p.pace.note(it.mark(), g.wish(), st, g.effort, it.engine())
+		p.pace.note(it.mark(), g.wish(), st, g.effort, it.tempo())
 		if !st.Outcome.Converged() {
 			st.NextTry = p.pace.tries(it.mark())
 		}

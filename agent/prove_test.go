@@ -533,18 +533,47 @@ func TestReloadOn(t *testing.T) {
 	r.want(r.apply(intent(3, manifest("m", conf("3")...))), "m/conf=unchanged m/l=unchanged")
 }
 
-// Each try of what could cut the device off takes its link down, also one that fails: there is a pause from the first.
+// Each try of what could cut the device off takes its link down, also one that fails: there is a pause from the first, which grows
+// to an hour.
 func TestFailureOfWhatCouldCutOffIsNotHurried(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, w := lineRig(t)
 		w.value, w.fail = "better", topology.Faultf(topology.CodeJobFailed, "wrong password")
 		m := manifest("m", file("conf", "/etc/l.conf", "1"), score.Score{ID: "l", Spec: line{Value: "better", Reload: []score.ID{"conf"}}})
-		for range 25 {
-			r.apply(intent(1, m))
-			time.Sleep(2 * time.Second)
+		tries := func(during time.Duration) int {
+			w.log = nil
+			for began := time.Now(); time.Since(began) < during; {
+				r.apply(intent(1, m))
+				time.Sleep(10 * time.Second)
+			}
+			return len(w.log)
 		}
-		if len(w.log) != 1 {
-			t.Errorf("within a minute it was tried as %v", w.log)
+		if n := tries(50 * time.Second); n != 1 {
+			t.Errorf("within a minute it was tried %d times", n)
+		}
+		if n := tries(time.Hour); n > 6 { // after 1, 2, 4, 8, 16, 32 minutes
+			t.Errorf("within the next hour it was tried %d times", n)
+		}
+		if n := tries(24 * time.Hour); n < 23 || n > 25 {
+			t.Errorf("within the next day it was tried %d times", n)
+		}
+	})
+}
+
+// The same holds for what somebody else changes again and again: making it true again takes the link down, too.
+func TestContestedLinkIsNotHurried(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, w := lineRig(t)
+		m := manifest("m", score.Score{ID: "l", Spec: line{Value: "better"}})
+		r.apply(intent(1, m))
+		w.log = nil
+		for range 60 {
+			w.value = "by hand"
+			r.apply(intent(1, m))
+			time.Sleep(10 * time.Second)
+		}
+		if n := len(w.log); n > 9 { // five at once, then after 1, 2, 4 minutes
+			t.Errorf("within ten minutes it was made true again %d times", n)
 		}
 	})
 }

@@ -83,8 +83,8 @@ func (t *Table) Remove(ctx context.Context, s score.Score, cause Cause, gate Gat
 	st = ScoreStatus{ID: s.ID, Kind: s.Spec.Kind(), Cause: cause}
 	defer st.crashed()
 	b, obs, ok := t.look(ctx, s, &st)
-	if !ok && obs != nil && st.Code == Code(topology.CodeSecret) {
-		ok = true // what is to go needs no secret
+	if !ok && obs != nil && slices.Contains(needless, topology.Code(st.Code)) {
+		ok = true
 		st.end("", "", "")
 		st.Path = ""
 	}
@@ -105,6 +105,9 @@ func (t *Table) Remove(ctx context.Context, s score.Score, cause Cause, gate Gat
 	return st, gate.Done(ctx, a, st)
 }
 
+// needless are what a thing needs while it is there, and not to go: its secret, and its user.
+var needless = []topology.Code{topology.CodeSecret, topology.CodeNoAccount}
+
 // undo removes, and takes that back if it turns out to cut the device off.
 func (b Binding) undo(ctx context.Context, s score.Score, a Action, v Verdict, st *ScoreStatus) {
 	if a.Effect == Nothing {
@@ -124,7 +127,7 @@ func (b Binding) takeAway(ctx context.Context, s score.Score, a Action, st *Scor
 	obs, err := b.observe(ctx, s.Spec)
 	st.observed(obs)
 	switch {
-	case err != nil && !slices.Contains([]topology.Code{topology.CodeInvalid, topology.CodeForeign, topology.CodeSecret}, topology.FaultOf(err).Code):
+	case err != nil && !slices.Contains(append([]topology.Code{topology.CodeInvalid, topology.CodeForeign}, needless...), topology.FaultOf(err).Code):
 		b.fault(st, "cannot verify", err)
 	case obs != nil && obs.Exists() && a.FoundMark != "" && obs.OwnedBy() == a.FoundMark:
 		st.end(Failed, CodeNotConverged, "removed, but it is still there")

@@ -10,7 +10,7 @@ type Engine struct {
 	// it is left out, for ever.
 	Retries *int `json:"retries,omitempty" jsonschema:"minimum=0"`
 	// Delay is the pause after the first failure, from 1 s to 5 minutes; it doubles with each one, up to 5 minutes. If
-	// it is left out, 1 s.
+	// it is left out, 1 s. What could cut the device off starts with a minute and goes up to an hour: each try costs it its link.
 	Delay Duration `json:"delay,omitzero"`
 	// Timeout of one try: a second at least. If it is left out, 15 minutes.
 	Timeout Duration `json:"timeout,omitzero"`

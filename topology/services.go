@@ -86,7 +86,9 @@ type Definition struct {
 }
 
 // ServiceReader observes services. Units of the service manager of a user are named
-// USER/UNIT everywhere; it does not run, or there is no such user: a fault, CodeUnavailable.
+// USER/UNIT everywhere. It does not run: a fault, CodeUnavailable. There is no such user: a fault,
+// CodeNoAccount, but what removes files of his units works, and what was in his manager is gone
+// with him. What is on disk is in the ServiceState beside either fault.
 type ServiceReader interface {
 	// Service returns the state of a unit, as loaded from what is on disk now. A unit that
 	// does not exist has Load NotFound; that is no error.
@@ -100,7 +102,8 @@ type ServiceReader interface {
 	// Controllers lists what the kernel can bound for units beside this one: cpu, io, memory, pids.
 	Controllers(ctx context.Context, unit string) ([]string, error)
 
-	// Lingers reports whether the service manager of a user runs without a login.
+	// Lingers reports whether the service manager of a user runs without a login. There is no such
+	// user: a fault, CodeNoAccount.
 	Lingers(ctx context.Context, user string) (bool, error)
 }
 

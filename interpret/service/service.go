@@ -68,6 +68,9 @@ func (interpreter) FieldOf(c topology.Code) string {
 
 func (interpreter) Observe(ctx context.Context, r reader, s score.Service) (Observed, error) {
 	st, err := r.Service(ctx, s.Ref())
+	if isGone(err) {
+		return observed(s, st), err
+	}
 	var linger *bool
 	if s.Linger != nil {
 		on, lerr := r.Lingers(ctx, s.User)
@@ -201,7 +204,7 @@ func (interpreter) Remove(ctx context.Context, w topology.ServiceWriter, last sc
 		return w.Undefine(ctx, ref)
 	}
 	st, err := w.Service(ctx, ref)
-	if err != nil {
+	if err != nil && !isGone(err) {
 		return err
 	}
 	o := observed(last, st)
@@ -223,6 +226,11 @@ func (interpreter) Remove(ctx context.Context, w topology.ServiceWriter, last sc
 		return w.Restart(ctx, ref, true)
 	}
 	return nil
+}
+
+// isGone reports whether the user of a unit is gone: then its files are all that is left.
+func isGone(err error) bool {
+	return err != nil && topology.FaultOf(err).Code == topology.CodeNoAccount
 }
 
 func digest(s string) string {

@@ -168,6 +168,7 @@ func TestSchemaEffects(t *testing.T) {
 // planned is what would be done to a device that has the sample when one field of it changes.
 func planned(t *testing.T, sample score.Spec, field []int, change func(reflect.Value)) []interpret.Change {
 	r := newRig(t)
+	r.AddUser("", 1001) // whom linger is about, without the field user
 	prepare(r, sample)
 	if r.table.Looks(sample.Kind()) {
 		supply(r, sample)

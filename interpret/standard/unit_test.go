@@ -135,7 +135,7 @@ func TestUnitObstacles(t *testing.T) {
 		{"reload of a unit of the system that cannot", func(r rig) { r.Install("kiosk.service", unitText); r.StartUnit("kiosk.service") },
 			score.Service{Unit: "kiosk.service", State: score.Running, ReloadOn: []score.ID{"conf"}}, interpret.Failed, topology.CodeInvalid, "use restartOn"},
 		{"user who does not linger", func(rig) {}, score.Service{Unit: "kiosk.service", User: "pi", State: score.Running}, interpret.Unsupported, topology.CodeUnavailable, "loginctl enable-linger pi"},
-		{"no such user", func(rig) {}, score.Service{Unit: "kiosk.service", User: "bob", State: score.Running}, interpret.Unsupported, topology.CodeUnavailable, `no user "bob"`},
+		{"no such user", func(rig) {}, score.Service{Unit: "kiosk.service", User: "bob", State: score.Running}, interpret.Failed, topology.CodeNoAccount, `no user "bob"`},
 		{"no such unit of a user", func(r rig) { r.SetLingering("pi", true); r.Install("kiosk.service", unitText) },
 			score.Service{Unit: "kiosk.service", User: "pi", State: score.Running}, interpret.Failed, topology.CodeInvalid, "no unit pi/kiosk.service"},
 		{"generated, to be disabled (59)", func(r rig) {

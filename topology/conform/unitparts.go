@@ -173,11 +173,59 @@ var unitParts = []test[ServiceBench]{
 			equal(t, "active", st.Active, "inactive")
 		}
 		_, err = b.Services.Service(t.Context(), "ct-nobody/x.service")
-		fails(t, err, topology.CodeUnavailable)
+		fails(t, err, topology.CodeNoAccount)
 		for _, bad := range []string{"../x.service", b.User + "//x.service", "a/b/x.service", "/x.service"} {
 			if _, err := b.Services.Service(t.Context(), bad); err == nil {
 				t.Errorf("%q is taken for a unit", bad)
 			}
+		}
+	}},
+	{"unit of a user who is gone", func(t *testing.T, b ServiceBench) {
+		// The files of all users are in one place, so one who never was stands for one who is gone.
+		unit := b.unit(t, "of-nobody.service")
+		u, gone := b.User+"/"+unit, "ct-nobody/"+unit
+		after(t, func(ctx context.Context) { _ = b.Services.Undefine(ctx, u) })
+		b.define(t, u, runs)
+		for _, name := range []string{"10-a", "20-b"} {
+			ok(t, b.Services.Define(t.Context(), dropIn(u, name, "[Service]\nEnvironment=A=1\n")))
+		}
+		see := func(dropIns int) topology.ServiceState {
+			t.Helper()
+			st, err := b.Services.Service(t.Context(), gone)
+			fails(t, err, topology.CodeNoAccount)
+			equal(t, "load", st.Load, topology.NotFound)
+			equal(t, "number of drop-ins", len(st.DropIns), dropIns)
+			return st
+		}
+		equal(t, "mark of the definition", see(2).Definition.Mark, "m/s")
+		for name, err := range map[string]error{
+			"define": b.Services.Define(t.Context(), topology.Definition{Unit: gone, Text: []byte(runs), Mark: "m/s"}),
+			"enable": b.Services.SetEnabled(t.Context(), gone, true),
+			"start":  b.Services.Start(t.Context(), gone, true),
+			"stop":   b.Services.Stop(t.Context(), gone),
+			"linger": b.Services.SetLinger(t.Context(), "ct-nobody", true),
+		} {
+			if err == nil {
+				t.Errorf("%s did it for nobody", name)
+				continue
+			}
+			fails(t, err, topology.CodeNoAccount)
+		}
+		_, err := b.Services.Lingers(t.Context(), "ct-nobody")
+		fails(t, err, topology.CodeNoAccount)
+		for range 2 {
+			ok(t, b.Services.RemoveDropIn(t.Context(), gone, "10-a"))
+			see(1)
+		}
+		for range 2 {
+			ok(t, b.Services.Undefine(t.Context(), gone))
+			equal(t, "type of the definition", see(0).Definition.Type, topology.Absent)
+		}
+		equal(t, "load, for the others", b.state(t, u).Load, topology.NotFound)
+		ok(t, b.Services.Define(t.Context(), topology.Definition{Unit: u, Mark: "m/s"})) // a mask
+		for range 2 {
+			ok(t, b.Services.Unmask(t.Context(), gone))
+			equal(t, "type of the definition", see(0).Definition.Type, topology.Absent)
 		}
 	}},
 }

@@ -16,9 +16,14 @@ func (d *Device) manages(ref string) error {
 		return nil
 	}
 	if _, known := d.users[user]; !known {
-		return topology.Faultf(topology.CodeUnavailable, "the device has no user %q", user)
+		return topology.Faultf(topology.CodeNoAccount, "the device has no user %q", user)
 	}
 	return topology.Faultf(topology.CodeUnavailable, "the service manager of %s does not run: loginctl enable-linger %s", user, user)
+}
+
+// isGone reports whether a fault says that the user of a unit is gone.
+func isGone(err error) bool {
+	return err != nil && topology.FaultOf(err).Code == topology.CodeNoAccount
 }
 
 func (s services) Define(ctx context.Context, def topology.Definition) error {
@@ -27,6 +32,9 @@ func (s services) Define(ctx context.Context, def topology.Definition) error {
 	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
+	if err := s.d.manages(def.Unit); isGone(err) {
+		return err
+	}
 	p := definedAt(def.Unit)
 	if n := s.d.files[p]; n != nil && n.typ == topology.Symlink && n.target == "/dev/null" && def.DropIn == "" {
 		return masked(def.Unit)
@@ -46,6 +54,9 @@ func (s services) Undefine(ctx context.Context, ref string) error {
 	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
+	if err := s.d.manages(ref); err != nil && !isGone(err) {
+		return err
+	}
 	for _, in := range s.d.dropIns(ref) {
 		if in.Name != "" {
 			if err := s.d.remove(in.Path); err != nil {
@@ -136,8 +147,13 @@ func (s services) Lingers(ctx context.Context, user string) (on bool, err error)
 	if err := s.d.control.call(ctx, OpLingers, topology.Resource("user:"+user)); err != nil {
 		return false, err
 	}
-	s.d.hands(func() { on = s.d.lingers[user] })
-	return on, nil
+	s.d.hands(func() {
+		if _, known := s.d.users[user]; !known {
+			err = topology.Faultf(topology.CodeNoAccount, "the device has no user %q", user)
+		}
+		on = s.d.lingers[user]
+	})
+	return on, err
 }
 
 func (s services) SetLinger(ctx context.Context, user string, on bool) error {
@@ -162,6 +178,9 @@ func (s services) Reload(ctx context.Context, ref string) error {
 	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
+	if err := s.d.manages(ref); err != nil {
+		return err
+	}
 	def, u := s.d.load(ref), s.d.unit(ref)
 	if err := usable(ref, def); err != nil {
 		return err
@@ -185,6 +204,9 @@ func (s services) RunOnce(ctx context.Context, ref, digest string) error {
 	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
+	if err := s.d.manages(ref); err != nil {
+		return err
+	}
 	def, u := s.d.load(ref), s.d.unit(ref)
 	if err := usable(ref, def); err != nil {
 		return err

@@ -158,6 +158,14 @@ func (d *Device) Identity(p string) (id string) {
 // AddUser makes a user known.
 func (d *Device) AddUser(name string, uid uint32) { d.hands(func() { d.users[name] = uid }) }
 
+// RemoveUser removes a user, and with him whatever runs for him.
+func (d *Device) RemoveUser(name string) {
+	d.hands(func() {
+		delete(d.users, name)
+		d.linger(name, false)
+	})
+}
+
 // AddGroup makes a group known.
 func (d *Device) AddGroup(name string, gid uint32) { d.hands(func() { d.groups[name] = gid }) }
 

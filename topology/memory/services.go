@@ -59,7 +59,9 @@ func (s services) Service(ctx context.Context, name string) (topology.ServiceSta
 	defer s.d.mu.Unlock()
 	st, err := s.d.serviceState(name)
 	if err == nil {
-		err = s.d.manages(name)
+		if err = s.d.manages(name); err != nil {
+			st.Load, st.Active, st.Sub, st.Enabled = topology.NotFound, "inactive", "dead", ""
+		}
 	}
 	return st, err
 }
@@ -251,6 +253,9 @@ func (s services) Stop(ctx context.Context, name string) error {
 	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
+	if err := s.d.manages(name); err != nil {
+		return err
+	}
 	if u := s.d.units[name]; u != nil && u.up() {
 		s.d.halt(name, u)
 		return nil

@@ -14,6 +14,9 @@ func (s *services) Define(ctx context.Context, d topology.Definition) error {
 	if s.bus.below {
 		return errNoMachine
 	}
+	if s.gone != nil {
+		return s.gone
+	}
 	p := s.dir + d.Unit
 	if d.DropIn != "" {
 		if err := checkDropIn(d.DropIn); err != nil {
@@ -36,7 +39,7 @@ func (s *services) Define(ctx context.Context, d topology.Definition) error {
 // of the system what was added to it.
 func (s *services) Undefine(ctx context.Context, unit string) error {
 	u, err := s.Service(ctx, unit)
-	if err != nil {
+	if err != nil && !noUser(err) {
 		return err
 	}
 	if u.Definition.Type != topology.Absent && u.Active != "inactive" && u.Active != "failed" {
@@ -65,6 +68,9 @@ func (s *services) Undefine(ctx context.Context, unit string) error {
 	}
 	if err := s.files.RemoveFile(ctx, s.dir+unit); err != nil {
 		return err
+	}
+	if s.gone != nil {
+		return nil
 	}
 	s.letGo(ctx, unit)
 	return s.reset(ctx, unit) // a failed unit would stay on the list

@@ -17,7 +17,7 @@ const agentUnit = "continuo-agent.service"
 // touch is of for calls that change a unit. That of the agent is left alone, under every name that it has: a unit can have
 // others, which only the service manager knows.
 func (m *managers) touch(ctx context.Context, ref string) (*services, string, error) {
-	s, unit, err := m.of(ref)
+	s, unit, err := m.files(ref)
 	if err != nil || s.user != "" || s.bus.below {
 		return s, unit, err
 	}
@@ -73,7 +73,7 @@ func (m *managers) Define(ctx context.Context, d topology.Definition) error {
 }
 
 func (m *managers) Service(ctx context.Context, unit string) (topology.ServiceState, error) {
-	s, unit, err := m.of(unit)
+	s, unit, err := m.files(unit)
 	if err != nil {
 		return topology.ServiceState{}, err
 	}

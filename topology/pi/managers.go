@@ -95,13 +95,37 @@ func (m *managers) user(user string) (*services, error) {
 // uid is the number of a user by his name.
 func (m *managers) uid(user string) (int, error) {
 	if !userName.MatchString(user) { // a number would be one, too
-		return 0, topology.Faultf(topology.CodeUnavailable, "%q is not the name of a user", user)
+		return 0, topology.Faultf(topology.CodeInvalid, "%q is not the name of a user", user)
 	}
 	uid, err := m.system.files.accounts.user(user)
-	if err != nil {
-		return 0, topology.Faultf(topology.CodeUnavailable, "the device has no user %q, and so no service manager of his", user)
+	if err == nil {
+		return uid, nil
 	}
-	return uid, nil
+	if _, err := m.system.files.accounts.user("root"); err != nil { // nobody is known
+		return 0, topology.Faultf(topology.CodeUnavailable, "cannot read the users of the device, and so not find the service manager of %s", user)
+	}
+	return 0, topology.Faultf(topology.CodeNoAccount, "the device has no user %q, and so no service manager of his", user)
+}
+
+// noUser reports whether a fault says that the user of a unit is gone.
+func noUser(err error) bool {
+	return err != nil && topology.FaultOf(err).Code == topology.CodeNoAccount
+}
+
+// files is of for what can be done with the files of a unit alone: if its user is gone, they are what
+// is left, and every question to his manager is answered so.
+func (m *managers) files(ref string) (*services, string, error) {
+	s, unit, err := m.of(ref)
+	if !noUser(err) {
+		return s, unit, err
+	}
+	user, unit, _ := strings.Cut(ref, "/")
+	sys := m.system
+	b := newBus(sys.bus.life, sys.bus.below)
+	b.connect = func(context.Context) (*dbus.Conn, error) { return nil, err }
+	return &services{
+		bus: b, files: sys.files, reload: newReloader(b, nil, ""), user: user, gone: err, dir: userUnitDirs[0], runs: sys.runs,
+	}, unit, nil
 }
 
 // connectUser opens the socket that the manager of a user has beside his bus: his bus lets

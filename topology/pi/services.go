@@ -25,6 +25,7 @@ type services struct {
 	settle  time.Duration
 	user    string   // whose manager it is; empty: that of the system
 	uid     int      // his number
+	gone    error    // that there is no such user, and files are all that is left; nil: there is
 	dir     string   // where definitions of manifests live
 	cgroup  string   // directory of its control group
 	runs    string   // directory of what is known of runs
@@ -36,7 +37,7 @@ type services struct {
 // user does not run.
 func (s *services) Service(ctx context.Context, unit string) (topology.ServiceState, error) {
 	u, err := s.observe(ctx, unit)
-	if err != nil && (s.user == "" || topology.FaultOf(err).Code != topology.CodeUnavailable) {
+	if err != nil && (s.user == "" || topology.FaultOf(err).Code != topology.CodeUnavailable) && !noUser(err) {
 		return topology.ServiceState{}, err
 	}
 	st := u.ServiceState

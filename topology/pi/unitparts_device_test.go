@@ -150,6 +150,39 @@ func TestLinger(t *testing.T) {
 	}
 }
 
+// A user is removed with all that runs for him. What was written for his manager goes without it.
+func TestUnitOfARemovedUser(t *testing.T) {
+	s := device(t).Services()
+	sh(t, "useradd -m ct-gone")
+	t.Cleanup(func() { sh(t, "userdel -rf ct-gone 2>/dev/null || true") })
+	if err := s.SetLinger(t.Context(), "ct-gone", true); err != nil {
+		t.Fatal(err)
+	}
+	const unit = "ct-gone/ct-g.service"
+	define(t, s, unit, "[Service]\nExecStart=/bin/sleep 1d\n[Install]\nWantedBy=default.target\n")
+	if err := s.Define(t.Context(), dropIn(unit, "10-a", "[Service]\nNice=1\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetEnabled(t.Context(), unit, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context(), unit, true); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, "loginctl disable-linger ct-gone; loginctl terminate-user ct-gone; sleep 1; userdel -r ct-gone 2>/dev/null")
+	st, err := s.Service(t.Context(), unit)
+	wantCode(t, err, topology.CodeNoAccount, "no user")
+	if st.Definition.Mark == "" || len(st.DropIns) != 1 {
+		t.Errorf("%+v", st)
+	}
+	if err := s.Undefine(t.Context(), unit); err != nil {
+		t.Fatal(err)
+	}
+	if got := sh(t, "ls -d /etc/systemd/user/ct-g.service* 2>/dev/null || :"); got != "" {
+		t.Errorf("left: %s", got)
+	}
+}
+
 // Each run has its own words, also right after it ended, and a look at units that are well reads no journal.
 func TestWords(t *testing.T) { // H43
 	s := device(t).Services()
