@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -27,6 +28,8 @@ type Config struct {
 	Images     Images
 	Supervisor Supervisor
 	Sweeper    Sweeper
+	Storage    Storage
+	Boots      Boots
 	Self       *Self
 	Device     string          // name of the device, for its status
 	Identity   interpret.Agent // of this process
@@ -67,6 +70,8 @@ type Agent struct {
 	imagesOf   *plan     // the same of images
 	imagesAt   time.Time
 	hadImages  bool // there were some to keep then
+
+	damaged atomic.Bool // what containers are made from, as far as is known
 
 	mu        sync.Mutex
 	plan      *plan // of the last accepted intent
@@ -124,6 +129,7 @@ func (a *Agent) Run(ctx context.Context) {
 	if err := a.Runner.Recover(ctx); err != nil {
 		a.Log.WithError(err).Warn("cannot take back a change that was not proved before the agent stopped")
 	}
+	defer a.end(ctx)
 	defer a.fetcher.wait()
 	defer a.follower.wg.Wait()
 	var wg sync.WaitGroup
@@ -149,6 +155,7 @@ func (a *Agent) Run(ctx context.Context) {
 			a.Link.Run(ctx, a)
 		})
 	}
+	a.begin(ctx, wg.Go)
 	a.pass(ctx, nil)
 	close(first)
 	if a.Containers != nil {

@@ -152,7 +152,7 @@ const maxProblems = 5
 // lasting are the problems that a new intent does not end.
 var lasting = map[interpret.Code]bool{
 	CodeNewerState: true, CodeWatch: true, CodeRecovered: true,
-	CodeReboot: true, CodeClock: true,
+	CodeReboot: true, CodeClock: true, CodeStorage: true,
 	CodeLink: true, CodeNotPermitted: true, CodeDuplicate: true, CodeShortened: true,
 }
 

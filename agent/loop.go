@@ -140,6 +140,7 @@ func (a *Agent) pass(ctx context.Context, about []topology.Resource) (changed bo
 		return false
 	}
 	_, p, err := a.play(ctx, nil, about)
+	a.mended()
 	if was && !a.unkept && err == nil && sound {
 		a.resolve(CodeStore)
 	}

@@ -94,8 +94,11 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 			return interpret.ScoreStatus{Outcome: interpret.Waiting, Code: interpret.CodeDependency,
 				Message: fmt.Sprintf("it waits for score %q, which needs it and is %s", need.score.ID, word(need.status))}, nil
 		default:
-			return p.waits(ctx, wish, need), nil
+			return p.waits(ctx, wish, interpret.CodeDependency, fmt.Sprintf("it waits for score %q, which is %s", need.score.ID, word(need.status))), nil
 		}
+	}
+	if !p.dry && p.lookedAt(it.score) {
+		return p.waits(ctx, wish, CodeStorageCheck, "it waits until what containers are made from was looked at: the device was switched off without warning"), nil
 	}
 	unlock := p.groups.lock(ctx, it, p.lanes)
 	if unlock != nil {
@@ -119,17 +122,16 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 	return st, err
 }
 
-// waits looks at a score whose need is not there: what is true already stays so, and what is
+// waits looks at a score that cannot be played yet: what is true already stays so, and what is
 // not waits.
-func (p *pass) waits(ctx context.Context, wish interpret.Wish, need *item) interpret.ScoreStatus {
+func (p *pass) waits(ctx context.Context, wish interpret.Wish, code interpret.Code, why string) interpret.ScoreStatus {
 	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
 	defer cancel()
 	st := p.Table.Observe(ctx, wish)
 	if st.Outcome != interpret.Drifted {
 		return st
 	}
-	st.Outcome, st.Code = interpret.Waiting, interpret.CodeDependency
-	st.Message = fmt.Sprintf("it waits for score %q, which is %s", need.score.ID, word(need.status))
+	st.Outcome, st.Code, st.Message = interpret.Waiting, code, why
 	return st
 }
 

@@ -47,6 +47,7 @@ type Runner struct {
 	pace     pace
 	groups   groups
 	backedUp atomic.Bool // since old backups were removed last
+	looking  atomic.Bool // at what containers are made from
 	mu       sync.Mutex
 	previous map[topology.Mark]interpret.ScoreStatus
 	tried    map[string]string // before this start, as the books say, and not asked for yet

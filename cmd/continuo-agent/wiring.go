@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/agent/boots"
 	"github.com/continuo-fleet/continuo/agent/config"
 	"github.com/continuo-fleet/continuo/agent/health"
 	"github.com/continuo-fleet/continuo/agent/natslink"
@@ -29,6 +30,7 @@ type parts struct {
 	device     device
 	contents   agent.Contents
 	sweeper    agent.Sweeper
+	boots      agent.Boots
 	link       agent.Link
 	reach      func(context.Context) error
 	open       agent.Open
@@ -56,6 +58,7 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 	}
 	runner := runnerOf(p.device, books, c)
 	runner.Reach = p.reach
+	storage, _ := p.device.(agent.Storage) // not every device has one that a power cut damages
 	a := agent.New(agent.Config{
 		Runner:     runner,
 		Recovered:  rec,
@@ -67,6 +70,8 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 		Images:     p.device.Containers(),
 		Supervisor: p.supervisor,
 		Sweeper:    p.sweeper,
+		Storage:    storage,
+		Boots:      p.boots,
 		Self:       &agent.Self{Facts: p.device.Facts(), Tools: p.device.Tools()},
 		Device:     c.Device,
 		Identity:   id,
@@ -146,8 +151,13 @@ func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *lo
 	if err != nil {
 		return p, nil, err
 	}
+	var begun agent.Boots
+	if c.Root == "" { // a directory is not switched off
+		begun = orderly{boots.Open(c.StateDir(), id.BootID), dev.Device}
+	}
 	return parts{
-		disk: store.Dir(c.StateDir()), device: dev, contents: dev.blobs, sweeper: sweeper{ctx, dev.Device}, link: link, reach: link.Reach,
+		boots: begun,
+		disk:  store.Dir(c.StateDir()), device: dev, contents: dev.blobs, sweeper: sweeper{ctx, dev.Device}, link: link, reach: link.Reach,
 		open: natslink.Opener(c.Identity(), documents), supervisor: systemd{log}, beat: beat(log), log: log,
 	}, dev.Close, nil
 }
@@ -162,6 +172,20 @@ type sweeper struct {
 func (s sweeper) SweepTemp(dirs []string) error {
 	_, err := s.dev.SweepTemp(s.ctx, dirs)
 	return err
+}
+
+// orderly are boots of a device: they end in order when the service manager ends everything, and not
+// when it ends the agent alone.
+type orderly struct {
+	*boots.Boots
+	dev *pi.Device
+}
+
+func (o orderly) End(ctx context.Context) error {
+	if !o.dev.ShuttingDown(ctx) {
+		return nil
+	}
+	return o.Boots.End()
 }
 
 // hide keeps what the program holds in memory, secrets among it, out of core dumps, whatever

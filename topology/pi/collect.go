@@ -101,6 +101,7 @@ func (p *podman) renew(ctx context.Context, reference string) error {
 		if err != nil && !notFound(err) {
 			return topology.Faultf(topology.CodeImageStore, "the image store is damaged, and %s cannot be removed from it: %v; podman system check --repair may help", reference, err)
 		}
+		p.damaged.mended(im.ID)
 	}
 	if _, err := p.fetch(ctx, topology.ImageRequest{Image: reference}, nil); err != nil {
 		return topology.Faultf(topology.CodeImageStore, "the image store is damaged, and %s cannot be fetched again: %v", reference, err)

@@ -32,6 +32,7 @@ type podman struct {
 
 	plaintext []string // registries that may be asked without encryption
 	pulling   lanes
+	damaged   damagedImages
 }
 
 func newPodman(s *services, socket string, limit time.Duration) *podman {

@@ -53,7 +53,7 @@ func (c *containers) run(ctx context.Context, cfg topology.ContainerConfig) erro
 	if cfg.Stopped {
 		err = c.halt(ctx, cfg, text)
 	} else {
-		err = c.start(ctx, cfg, text)
+		err = c.mend(ctx, cfg, c.start(ctx, cfg, text))
 	}
 	if err != nil {
 		return err
