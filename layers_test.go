@@ -53,7 +53,7 @@ var layers = []layer{
 	{"agent/secrets", "topology internal/atomicfile golang.org/x/sys", "it reads where the owner of a device keeps secrets; whose they are and what for, it does not know"},
 	{"agent/boots", "internal/atomicfile", "one file that tells of power cuts"},
 	{"agent/blobs", "topology golang.org/x/sys", "contents on the disk; where they come from is a port"},
-	{"agent/export", "score topology", "it reads a device and says it in scores; how the reading is asked for and carried is a port"},
+	{"agent/export", "score topology interpret", "it reads a device and says it in scores; how the reading is asked for and carried is a port"},
 	{"agent/natslink", "agent score interpret internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/go-json-experiment/json",
 		"the agent's ports over NATS: the only place that knows the agent and the wire (S03)"},
 	{"fleet", "score interpret schemas internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/nats-io/jwt github.com/go-json-experiment/json",

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -33,8 +34,8 @@ type Owner struct {
 type Reader struct {
 	Files    topology.Snapshots
 	Services topology.ServiceReader
-	// Fingerprint is the keyed digest of what not everybody may read.
-	Fingerprint func([]byte) string
+	// Teller tells of contents in an inventory.
+	Teller interpret.Teller
 	// Owner is who owns a resource, by the books.
 	Owner func(score.Resource) (Owner, bool)
 	// AsApplied reports whether what a score made is there as it was applied last, and why not.

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/continuo-fleet/continuo/agent/export"
+	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 	"github.com/continuo-fleet/continuo/topology/memory"
 )
 
 func reader(d *memory.Device) *export.Reader {
-	return &export.Reader{Files: d.Snapshots(), Services: d.Services(), Fingerprint: d.Secrets().Fingerprint}
+	return &export.Reader{Files: d.Snapshots(), Services: d.Services(), Teller: interpret.TellerOf(d)}
 }
 
 // exported exports what must be exportable.
@@ -130,7 +131,7 @@ func TestExportClasses(t *testing.T) {
 		if swept != "" {
 			at := "/srv/app/" + name
 			if name == "private/x" {
-				at = "/srv/app/private/x"
+				at = "/srv/app/private"
 			}
 			refused(t, reader(d), swept, at, "", "/srv/app")
 			continue

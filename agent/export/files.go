@@ -34,7 +34,6 @@ func (x *reading) want(ctx context.Context, p, from string, by how) error {
 	if _, known := x.things[p]; known {
 		return nil
 	}
-	class := score.ClassOfPath(p)
 	if from != "" && systems(p) {
 		return x.mustBeThere(ctx, p, from, by)
 	}
@@ -47,6 +46,7 @@ func (x *reading) want(ctx context.Context, p, from string, by how) error {
 	case st.Type == topology.Absent:
 		return refuse(CodeMissing, "it is not there")
 	}
+	class := classOf(p, st)
 	if st.Type == topology.Special {
 		return refuse(CodeType, "it is a pipe, a socket or a device, and no score makes one")
 	}
@@ -80,6 +80,16 @@ func (x *reading) want(ctx context.Context, p, from string, by how) error {
 		return x.directory(ctx, t)
 	}
 	return x.link(ctx, t)
+}
+
+// classOf is the class of a path. That of a directory for keys, or for a cache, is that of what is in it.
+func classOf(p string, st topology.FileState) score.PathClass {
+	if st.Type == topology.Directory {
+		if in := score.ClassOfPath(path.Join(p, "x")); in == score.PathSecret || in == score.PathCache {
+			return in
+		}
+	}
+	return score.ClassOfPath(p)
 }
 
 // full ends the reading.
@@ -179,7 +189,7 @@ func (x *reading) public(ctx context.Context, t *thing) (bool, error) {
 	if t.st.Mode&0o004 == 0 {
 		return false, nil
 	}
-	for dir := path.Dir(t.path); ; dir = path.Dir(dir) {
+	for dir := path.Dir(t.path); dir != "/"; dir = path.Dir(dir) { // whom / is closed to uses no device at all
 		enters, known := x.open[dir]
 		if !known {
 			st, err := x.snap.Look(ctx, dir)
@@ -189,10 +199,11 @@ func (x *reading) public(ctx context.Context, t *thing) (bool, error) {
 			enters = st.Mode&0o001 != 0
 			x.open[dir] = enters
 		}
-		if !enters || dir == "/" {
-			return enters, nil
+		if !enters {
+			return false, nil
 		}
 	}
+	return true, nil
 }
 
 // directory reads what is in a directory.

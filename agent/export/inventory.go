@@ -2,14 +2,12 @@ package export
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
 )
@@ -94,7 +92,7 @@ func (x *reading) list(ctx context.Context, all map[string]Entry, p string, name
 	case st.Type == topology.Absent:
 		return x.refuse(Finding{p, "", CodeMissing, "it is not there"})
 	}
-	e := Entry{Path: p, Type: st.Type, Class: score.ClassOfPath(p), Mode: score.Mode(st.Mode).String(), Owner: st.Owner, Group: st.Group, Target: st.Target, Provenance: "foreign"}
+	e := Entry{Path: p, Type: st.Type, Class: classOf(p, st), Mode: score.Mode(st.Mode).String(), Owner: st.Owner, Group: st.Group, Target: st.Target, Provenance: "foreign"}
 	o, owned := x.owner(fileResource(p))
 	if owned {
 		e.Manifest, e.Score, e.Provenance = o.Manifest, o.Score, o.Provenance
@@ -140,10 +138,6 @@ func (x *reading) weigh(ctx context.Context, e *Entry, st topology.FileState, o 
 		e.Note = fmt.Sprintf("it was not read: at most %d bytes of a file are", x.limits.File)
 		return nil
 	}
-	everybody, err := x.public(ctx, &thing{path: e.Path, st: st})
-	if err != nil {
-		return x.unread(e.Path, "", err)
-	}
 	content, err := x.snap.Content(ctx, e.Path, x.limits.File)
 	if err != nil {
 		return x.unread(e.Path, "", err)
@@ -151,14 +145,9 @@ func (x *reading) weigh(ctx context.Context, e *Entry, st topology.FileState, o 
 	if x.total += int64(len(content)); x.total > x.limits.Total {
 		return x.full(Finding{e.Path, "", CodeTooMuch, fmt.Sprintf("with it there are more than %d bytes: name less at a time", x.limits.Total)})
 	}
-	if u, is := o.Applied.Spec.(score.SecretUser); everybody && e.Class != score.PathSecret && !(is && len(u.SecretNames()) > 0) {
-		sum := sha256.Sum256(content)
-		e.SHA256 = hex.EncodeToString(sum[:])
-		return nil
-	}
-	if x.Fingerprint == nil {
-		return errors.New("export: no way to make a fingerprint")
-	}
-	e.Fingerprint = x.Fingerprint(content)
+	u, is := o.Applied.Spec.(score.SecretUser)
+	public := interpret.Public(st.Mode) && e.Class != score.PathSecret && !(is && len(u.SecretNames()) > 0)
+	told := x.Teller.Tell(ctx, topology.SumOf(content), public, "")
+	e.SHA256, e.Fingerprint = told.SHA256(), told.Fingerprint()
 	return nil
 }

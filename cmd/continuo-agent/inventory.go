@@ -9,7 +9,6 @@ import (
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/agent/store"
-	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -52,19 +51,27 @@ func newInventory() *cobra.Command {
 	var s settings
 	var format show.Format
 	cmd := &cobra.Command{
-		Use:   "inventory",
-		Short: "List what this device owns, and what of it is there",
+		Use:   "inventory [PATH…]",
+		Short: "List what this device owns, or what is at some paths",
 		Long: `inventory lists every resource that the books of this device own, and nothing else that is on it:
 which score of which manifest it is, whether it was created or adopted (somebody else made it
 first), which generation touched it last, and what allowed that. The books are not trusted: NOW is
-found by looking at the device (as_applied, changed, absent, unknown).`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+found by looking at the device (as_applied, changed, absent, unknown).
+
+With paths it lists the files, directories and links there and below, whoever made them: their
+class (only what is versionable can be exported), size, digest, rights, and the score that owns them.
+What not everybody may read, or may hold a secret, is told of by a fingerprint, which only this
+device can make. A file above 1 MiB has no digest, and more than 4,096 things or 16 MiB at a time
+are refused.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := s.look(cmd)
 			if err != nil {
 				return err
 			}
 			defer l.close()
+			if len(args) > 0 {
+				return l.files(cmd, format, args)
+			}
 			rows, err := l.inventory(cmd.Context())
 			if err != nil {
 				return err
