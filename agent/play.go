@@ -69,6 +69,9 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 	if code, why, refused := p.Ceiling.Refuses(it.score); refused {
 		return interpret.ScoreStatus{Outcome: interpret.Refused, Code: code, Message: why}, nil
 	}
+	if st, refused := p.leadsAstray(ctx, it.score); refused {
+		return st, nil
+	}
 	if it.status.Outcome != "" { // it could not be fetched, or not yet
 		g.effort = it.effort
 		return it.status, nil

@@ -8,6 +8,8 @@ import "strings"
 type Touches struct {
 	Paths  []string // files, directories and device nodes, absolute
 	Images []string // references of container images
+	// Seen are the directories of the device that containers see: the paths of them are among Paths.
+	Seen []Volume
 }
 
 // A Toucher is implemented by specs that touch something else than the files that they claim.
@@ -59,7 +61,7 @@ func (j Job) Touches() (t Touches) {
 func (t *Touches) see(volumes []Volume) {
 	for _, v := range volumes {
 		if strings.HasPrefix(v.Source, "/") {
-			t.Paths = append(t.Paths, v.Source)
+			t.Paths, t.Seen = append(t.Paths, v.Source), append(t.Seen, v)
 		}
 	}
 }

@@ -47,15 +47,26 @@ func (v *Volume) UnmarshalText(b []byte) error {
 	return nil
 }
 
+// Shows says what of the agent's own a container would see or could put others in the place of; empty: nothing. A device
+// asks it again about where a source leads.
+func (v Volume) Shows() string {
+	switch {
+	case !strings.HasPrefix(v.Source, "/"):
+	case isAgents(v.Source), procRE.MatchString(v.Source), slices.Contains([]string{"/", "/etc", "/run", "/run/credentials", "/var", "/var/lib"}, v.Source):
+		return fmt.Sprintf("source %s would show the agent's own files to the container", v.Source)
+	case !v.ReadOnly && holdsAgents(v.Source):
+		return fmt.Sprintf("source %s is on the way to the agent's own files, and the container could put others in their place: mount it read-only (:ro), or a directory below it", v.Source)
+	}
+	return ""
+}
+
 func (v Volume) check(r *Report) {
 	if strings.HasPrefix(v.Source, "/") {
 		if v.Source != path.Clean(v.Source) {
 			r.Errorf("source %q must be a clean path", v.Source)
 		}
-		if isAgents(v.Source) || slices.Contains([]string{"/", "/etc", "/run", "/run/credentials", "/var", "/var/lib"}, v.Source) || procRE.MatchString(v.Source) {
-			r.Errorf("source %s would show the agent's own files to the container", v.Source)
-		} else if !v.ReadOnly && holdsAgents(v.Source) {
-			r.Errorf("source %s is on the way to the agent's own files, and the container could put others in their place: mount it read-only (:ro), or a directory below it", v.Source)
+		if why := v.Shows(); why != "" {
+			r.Errorf("%s", why)
 		}
 	} else if !volumeNameRE.MatchString(v.Source) {
 		r.Errorf("source %q is no absolute path and no volume name", v.Source)

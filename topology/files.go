@@ -60,6 +60,10 @@ type FileReader interface {
 	// devices. A link on the way to the file is a fault, CodeSymlink.
 	File(ctx context.Context, path string) (FileState, error)
 
+	// Resolve returns where path leads when links are followed, as a container runtime does, a
+	// part that is not there included. It may lead elsewhere a moment later.
+	Resolve(ctx context.Context, path string) (string, error)
+
 	// Content returns the bytes of a regular file of at most limit bytes.
 	Content(ctx context.Context, path string, limit int64) ([]byte, error)
 

@@ -67,8 +67,8 @@ func (c Ceiling) Refuses(s score.Score) (code interpret.Code, message string, re
 	}
 	touched := score.TouchedBy(s.Spec)
 	for _, p := range touched.Paths {
-		if !within(c.Paths, p) {
-			return CodePath, fmt.Sprintf("this device does not let %s be touched: its ceiling lists no path that it is below", p), true
+		if code, message, refused = c.RefusesPath(p); refused {
+			return code, message, true
 		}
 		if unit := unitAt(p); unit != "" && !c.unit(unit) {
 			return CodeUnit, fmt.Sprintf("%s is a part of the unit %s, which the ceiling of this device does not list", p, unit), true
@@ -95,6 +95,14 @@ func (c Ceiling) Refuses(s score.Score) (code interpret.Code, message string, re
 		}
 	}
 	return "", "", false
+}
+
+// RefusesPath reports whether a path that a score leads to by a link may not be touched, and why.
+func (c Ceiling) RefusesPath(p string) (code interpret.Code, message string, refused bool) {
+	if within(c.Paths, p) {
+		return "", "", false
+	}
+	return CodePath, fmt.Sprintf("this device does not let %s be touched: its ceiling lists no path that it is below", p), true
 }
 
 // RefusesVerb reports whether an operation is not done here, and why.

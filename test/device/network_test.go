@@ -199,7 +199,6 @@ func TestNetworkPowerCutInTheWindow(t *testing.T) {
 	}
 	s.notTriedAgain(g)
 	s.run("systemctl", "restart", agentUnit)
-	s.connected()
 	s.notTriedAgain(g)
 	s.converged(s.publish(s.uplink(router)))
 	s.gateway(router)

@@ -39,6 +39,26 @@ var symlinkTests = []test[FileBench]{
 		ok(t, b.Files.RemoveSymlink(t.Context(), b.path("no/such")))
 		equal(t, "state of the target", b.state(t, b.path("target")), before)
 	}},
+	{"where a path leads", func(t *testing.T, b FileBench) {
+		hands(t, b.Hands.Directory(b.path("real")))
+		hands(t, b.Hands.Directory(b.path("real/sub")))
+		b.put(t, b.path("real/sub/f"), "x")
+		for at, target := range map[string]string{
+			"abs": b.path("real"), "rel": "real/sub", "up": "rel/..", "twice": b.path("abs"), "nowhere": b.path("no/../gone"), "loop": "loop",
+		} {
+			hands(t, b.Hands.Symlink(target, b.path(at)))
+		}
+		for at, want := range map[string]string{
+			"real/sub/f": "real/sub/f", "abs": "real", "abs/sub/f": "real/sub/f", "rel/f": "real/sub/f", "up": "real", "up/sub": "real/sub",
+			"twice/sub": "real/sub", "nowhere/x": "gone/x", "not/there": "not/there",
+		} {
+			got, err := b.Files.Resolve(t.Context(), b.path(at))
+			ok(t, err)
+			equal(t, "where "+at+" leads", got, b.path(want))
+		}
+		_, err := b.Files.Resolve(t.Context(), b.path("loop/x"))
+		fails(t, err, topology.CodeSymlink)
+	}},
 	{"symlink replaced only while it is what was seen", func(t *testing.T, b FileBench) {
 		p := b.path("link")
 		want := func(replaces string, code topology.Code) {

@@ -20,6 +20,7 @@ const (
 	OpSetAttributes   Op = "SetAttributes"
 	OpRemoveFile      Op = "RemoveFile"
 	OpDigest          Op = "Digest"
+	OpResolve         Op = "Resolve"
 	OpEntries         Op = "Entries"
 	OpMakeDirectory   Op = "MakeDirectory"
 	OpRemoveDirectory Op = "RemoveDirectory"
@@ -124,7 +125,7 @@ const (
 
 var reads = map[Op]bool{
 	OpVolume: true, OpContainerNetwork: true,
-	OpDigest: true, OpEntries: true,
+	OpDigest: true, OpResolve: true, OpEntries: true,
 	OpFile: true, OpContent: true, OpService: true, OpContainer: true, OpAllContainers: true, OpHostname: true,
 	OpFirewall: true, OpTime: true, OpConnection: true,
 	OpConnect: true, OpGet: true, OpModified: true, OpFacts: true, OpTool: true, OpJob: true,
@@ -134,7 +135,7 @@ var reads = map[Op]bool{
 
 func (o Op) capability() Capability {
 	switch o {
-	case OpFile, OpContent, OpDigest, OpEntries, OpWriteFile, OpSetAttributes, OpRemoveFile,
+	case OpFile, OpContent, OpDigest, OpResolve, OpEntries, OpWriteFile, OpSetAttributes, OpRemoveFile,
 		OpMakeDirectory, OpRemoveDirectory, OpMakeSymlink, OpRemoveSymlink:
 		return Files
 	case OpContainer, OpAllContainers, OpImage, OpEnsureImage, OpUseNewest, OpCollectImages,

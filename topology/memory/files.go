@@ -95,6 +95,20 @@ func (d *Device) lookup(p string) (*inode, error) {
 	return d.files[p], nil
 }
 
+func (f files) Resolve(ctx context.Context, p string) (string, error) {
+	if err := f.d.control.call(ctx, OpResolve, fileResource(p)); err != nil {
+		return "", err
+	}
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	return topology.Follow(p, func(at string) (string, error) {
+		if n := f.d.files[at]; n != nil && n.typ == topology.Symlink {
+			return n.target, nil
+		}
+		return "", nil
+	})
+}
+
 func (f files) Content(ctx context.Context, p string, limit int64) ([]byte, error) {
 	if err := f.d.control.call(ctx, OpContent, fileResource(p)); err != nil {
 		return nil, err

@@ -88,6 +88,9 @@ func (s *services) Unmask(ctx context.Context, unit string) error {
 	if now.Type == topology.Regular && now.Size == 0 {
 		return s.files.RemoveFile(ctx, s.dir+unit)
 	}
+	if s.gone != nil && now.Type == topology.Absent {
+		return nil
+	}
 	var links []string
 	err = s.bus.do(ctx, func(ctx context.Context, l *link) error {
 		for _, runtime := range []bool{false, true} {
