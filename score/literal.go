@@ -52,6 +52,9 @@ func walkTexts(r *Report, v reflect.Value) {
 			return
 		}
 		for f, field := range v.Fields() {
+			if field.IsZero() { // as most are: no text is in it
+				continue
+			}
 			at := r
 			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); !f.Anonymous || name != "" {
 				at = r.At(name)
