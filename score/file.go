@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"io/fs"
 	"path"
+	"regexp"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -154,6 +155,9 @@ func (f File) Check(r *Report) {
 	checkFree(r.At("path"), f.Path)
 	f.State.check(r.At("state"))
 	f.checkContent(r)
+	if templateRE.MatchString(f.Content) {
+		r.At("content").Warnf("content has {{ … }} of a template and is written as it is: to fill it in, give it as template: {text: …}")
+	}
 	f.checkMode(r)
 	checkOwners(r, f.Owner, f.Group)
 	if f.Path == "/etc/resolv.conf" {
@@ -181,6 +185,9 @@ func (f File) checkMode(r *Report) {
 		at.Errorf("mode %s lets everybody on the device at a file that holds the secret %s: others must have no right, as in \"0640\"", f.Mode, names[0])
 	}
 }
+
+// templateRE finds what is meant for a template.
+var templateRE = regexp.MustCompile(`\{\{-?\s*(\.vars\.|\.facts\.|secret\s+")`)
 
 // checkContent wants one content at most.
 func (f File) checkContent(r *Report) {

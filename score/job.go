@@ -104,7 +104,9 @@ func (j Job) SecretNames() (out []string) {
 // AddJob adds a job to a draft.
 func AddJob[P Jobs](d *Draft[P], id ID, j Job) Ref[Job] { return add(d, id, j) }
 
-// shells read a script from their arguments: what is run would not be what is declared.
+// shells read a script from their arguments: what is run would not be what is declared. Other interpreters can as well, and a
+// program of any name can be a shell: this is an answer to whoever writes one down without a thought, and no wall. What may be run
+// at all is the ceiling's to say.
 var shells = []string{"ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "sh", "tcsh", "zsh"}
 
 // Check refuses what is no job.
@@ -156,8 +158,12 @@ func (u JobUnit) check(r *Report) {
 		exec.Errorf("exec needs a program")
 	case !path.IsAbs(u.Exec[0]) || path.Clean(u.Exec[0]) != u.Exec[0]:
 		exec.At(0).Errorf("program %q must be an absolute, clean path", u.Exec[0])
-	case slices.Contains(shells, path.Base(u.Exec[0])) && slices.ContainsFunc(u.Exec[1:], isScript):
-		exec.At(0).Errorf("%s would run a script from its arguments: put the script into a file score, and name that", path.Base(u.Exec[0]))
+	}
+	for i, arg := range u.Exec { // env, nice, timeout and others run what their arguments name
+		if slices.Contains(shells, path.Base(arg)) && slices.ContainsFunc(u.Exec[i+1:], isScript) {
+			r.At("exec", i).Errorf("%s would run a script from its arguments: put the script into a file score, and name that", path.Base(arg))
+			break
+		}
 	}
 	checkArguments(r.At("exec"), u.Exec)
 	if u.User != "" && !accountRE.MatchString(u.User) {

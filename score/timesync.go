@@ -3,6 +3,7 @@ package score
 import (
 	"regexp"
 	"slices"
+	"strings"
 )
 
 func init() {
@@ -61,7 +62,7 @@ func (t TimeSync) Check(r *Report) {
 	if t.Timezone == "" && !t.follows() {
 		r.Errorf("it says nothing: give servers, fallback, timezone or enabled")
 	}
-	if t.Timezone != "" && (len(t.Timezone) > 64 || !zoneRE.MatchString(t.Timezone)) {
+	if t.Timezone != "" && (len(t.Timezone) > 64 || !zoneRE.MatchString(t.Timezone) || !strings.Contains(t.Timezone, "/") && t.Timezone != "UTC") {
 		r.At("timezone").Errorf("timezone %q: want a name of the IANA time zone database, such as Europe/Berlin or Etc/UTC", t.Timezone)
 	}
 	for _, list := range []struct {

@@ -24,6 +24,8 @@ func TestTimeSyncCheck(t *testing.T) {
 		{"zone", score.TimeSync{Timezone: "Etc/GMT+5"}, nil},
 		{"off", score.TimeSync{Enabled: new(false)}, nil},
 		{"nothing", score.TimeSync{}, []string{"error : it says nothing: give servers, fallback, timezone or enabled"}},
+		{"UTC", score.TimeSync{Timezone: "UTC"}, nil},
+		{"abbreviation", score.TimeSync{Timezone: "CEST"}, []string{`error /timezone: timezone "CEST": want a name of the IANA time zone database, such as Europe/Berlin or Etc/UTC`}},
 		{"path", score.TimeSync{Timezone: "../../etc/shadow"}, []string{`error /timezone: timezone "../../etc/shadow": want a name of the IANA time zone database, such as Europe/Berlin or Etc/UTC`}},
 		{"abbreviation with a space", score.TimeSync{Timezone: "Europe / Berlin"}, []string{`error /timezone: timezone "Europe / Berlin": want a name of the IANA time zone database, such as Europe/Berlin or Etc/UTC`}},
 		{"two in one", score.TimeSync{Servers: []string{"a.example.org b.example.org"}}, []string{`error /servers/0: "a.example.org b.example.org" is neither a name nor an address of a time server`}},

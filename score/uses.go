@@ -1,6 +1,9 @@
 package score
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A User is implemented by specs that need things which scores of their own may make, such
 // as the named volumes of a container.
@@ -26,7 +29,13 @@ func (c Container) Uses() []Resource {
 	if c.Network != "" {
 		out = append(out, Resource("containerNetwork:"+c.Network))
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// ready are the networks that are there without a score.
+var ready = map[Resource]bool{
+	"containerNetwork:bridge": true, "containerNetwork:host": true, "containerNetwork:none": true, "containerNetwork:podman": true,
 }
 
 // checkUses reports scores that use what another score of the manifest makes, and do not come
@@ -52,7 +61,11 @@ func checkUses(r *Report, scores []Score) {
 			continue
 		}
 		for _, res := range u.Uses() {
-			if maker, made := makes[res]; made && !follows(byID, s.ID, maker, map[ID]bool{}) {
+			maker, made := makes[res]
+			switch {
+			case !made && !ready[res]:
+				r.At(i, "spec").Warnf("it uses %s, which no score of the manifest makes: it must be on the device, or come from another manifest", res)
+			case made && !follows(byID, s.ID, maker, map[ID]bool{}):
 				r.At(i, "after").Errorf("it uses %s, which score %q makes: it has to come after %q", res, maker, maker)
 			}
 		}

@@ -22,10 +22,12 @@ func TestUsersComeAfterMakers(t *testing.T) {
 		scores []score.Score
 		want   []string // in the problems
 	}{
-		{"after both", []score.Score{volume, network, user("data", "net")}, nil},
-		{"after one that comes after", []score.Score{volume, network, between, user("between", "net")}, nil},
-		{"after neither", []score.Score{volume, network, user()}, []string{`uses volume:data, which score "data" makes`, `uses containerNetwork:net`}},
-		{"nobody makes them", []score.Score{user()}, nil},
+		{"after both", []score.Score{volume, network, user("data", "net")}, []string{"uses volume:elsewhere, which no score"}},
+		{"after one that comes after", []score.Score{volume, network, between, user("between", "net")}, []string{"uses volume:elsewhere, which no score"}},
+		{"after neither", []score.Score{volume, network, user()}, []string{`uses containerNetwork:net`, `uses volume:data, which score "data" makes`, "uses volume:elsewhere, which no score"}},
+		{"nobody makes them", []score.Score{user()}, []string{
+			"uses containerNetwork:net, which no score", "uses volume:data, which no score of the manifest makes", "uses volume:elsewhere, which no score",
+		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
