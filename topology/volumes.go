@@ -24,11 +24,11 @@ type VolumeReader interface {
 type VolumeWriter interface {
 	VolumeReader
 
-	// CreateVolume makes an empty volume on the device's own storage. One of that name that
+	// MakeVolume makes an empty volume on the device's own storage. One of that name that
 	// carries the mark is left as it is; any other is a fault, CodeForeign.
-	CreateVolume(ctx context.Context, name string, mark Mark) error
+	MakeVolume(ctx context.Context, name string, mark Mark) error
 
-	// RemoveVolume removes a volume that CreateVolume made, with its data. While a container
+	// RemoveVolume removes a volume that MakeVolume made, with its data. While a container
 	// uses it, that is a fault, CodeInUse, with the names of those containers.
 	RemoveVolume(ctx context.Context, name string) error
 }

@@ -69,7 +69,7 @@ func (interpreter) Diff(_ score.NamedVolume, o Observed) []interpret.Change {
 }
 
 func (interpreter) Apply(ctx context.Context, w topology.VolumeWriter, s score.NamedVolume, t interpret.Task) error {
-	return w.CreateVolume(ctx, s.Name, t.Mark)
+	return w.MakeVolume(ctx, s.Name, t.Mark)
 }
 
 // RemovalEffect: its data goes with it.

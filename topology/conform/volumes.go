@@ -52,7 +52,7 @@ var volumeTests = []test[VolumeBench]{
 		equal(t, "present before", st.Present, false)
 		ok(t, b.Volumes.RemoveVolume(t.Context(), name))
 		after(t, func(context.Context) { _ = b.Made.DropVolume(name) })
-		ok(t, b.Volumes.CreateVolume(t.Context(), name, "m/v"))
+		ok(t, b.Volumes.MakeVolume(t.Context(), name, "m/v"))
 		first, err := b.Volumes.Volume(t.Context(), name)
 		ok(t, err)
 		equal(t, "mark", first.Mark, "m/v")
@@ -60,7 +60,7 @@ var volumeTests = []test[VolumeBench]{
 		if first.Mountpoint == "" || first.Since.IsZero() {
 			t.Errorf("no place or time: %+v", first)
 		}
-		ok(t, b.Volumes.CreateVolume(t.Context(), name, "m/v"))
+		ok(t, b.Volumes.MakeVolume(t.Context(), name, "m/v"))
 		again, err := b.Volumes.Volume(t.Context(), name)
 		ok(t, err)
 		equal(t, "made twice, its time", again.Since, first.Since)
@@ -84,7 +84,7 @@ var volumeTests = []test[VolumeBench]{
 		name := b.Prefix + "theirs"
 		hands(t, b.Made.MakeVolume(name))
 		after(t, func(context.Context) { _ = b.Made.DropVolume(name) })
-		fails(t, b.Volumes.CreateVolume(t.Context(), name, "m/v"), topology.CodeForeign)
+		fails(t, b.Volumes.MakeVolume(t.Context(), name, "m/v"), topology.CodeForeign)
 		fails(t, b.Volumes.RemoveVolume(t.Context(), name), topology.CodeForeign)
 		st, err := b.Volumes.Volume(t.Context(), name)
 		ok(t, err)

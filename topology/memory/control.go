@@ -49,7 +49,7 @@ const (
 	OpCollectImages   Op = "CollectImages"
 
 	OpVolume                 Op = "Volume"
-	OpCreateVolume           Op = "CreateVolume"
+	OpMakeVolume             Op = "MakeVolume"
 	OpRemoveVolume           Op = "RemoveVolume"
 	OpContainerNetwork       Op = "ContainerNetwork"
 	OpMakeContainerNetwork   Op = "MakeContainerNetwork"
@@ -139,7 +139,7 @@ func (o Op) capability() Capability {
 		OpMakeDirectory, OpRemoveDirectory, OpMakeSymlink, OpRemoveSymlink:
 		return Files
 	case OpContainer, OpAllContainers, OpImage, OpEnsureImage, OpUseNewest, OpCollectImages,
-		OpVolume, OpCreateVolume, OpRemoveVolume, OpContainerNetwork, OpMakeContainerNetwork, OpRemoveContainerNetwork, OpRun, OpRestartRun, OpReloadRun, OpRemoveContainer:
+		OpVolume, OpMakeVolume, OpRemoveVolume, OpContainerNetwork, OpMakeContainerNetwork, OpRemoveContainerNetwork, OpRun, OpRestartRun, OpReloadRun, OpRemoveContainer:
 		return Containers
 	case OpHostname, OpSetHostname:
 		return Host

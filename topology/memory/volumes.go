@@ -33,8 +33,8 @@ func (v volumes) Volume(ctx context.Context, name string) (topology.VolumeState,
 	return v.d.volumes[name], nil
 }
 
-func (v volumes) CreateVolume(ctx context.Context, name string, mark topology.Mark) error {
-	if err := v.d.control.call(ctx, OpCreateVolume, volumeResource(name)); err != nil {
+func (v volumes) MakeVolume(ctx context.Context, name string, mark topology.Mark) error {
+	if err := v.d.control.call(ctx, OpMakeVolume, volumeResource(name)); err != nil {
 		return err
 	}
 	v.d.mu.Lock()

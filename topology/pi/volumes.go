@@ -78,8 +78,8 @@ func (p *podman) volume(ctx context.Context, name string) (st topology.VolumeSta
 	return st, nil
 }
 
-// CreateVolume makes an empty volume.
-func (v *volumes) CreateVolume(ctx context.Context, name string, mark topology.Mark) error {
+// MakeVolume makes an empty volume.
+func (v *volumes) MakeVolume(ctx context.Context, name string, mark topology.Mark) error {
 	if err := v.available(ctx); err != nil {
 		return err
 	}
