@@ -220,6 +220,45 @@ func TestLayers(t *testing.T) { // S03, S08, S32
 	}
 }
 
+// idle lists what rows allow and none of their packages imports.
+func idle(pkgs []goPackage) (out []string) {
+	used := map[string]bool{}
+	row := func(name string) int {
+		return slices.IndexFunc(layers, func(l layer) bool { return matches(l.packages, name) })
+	}
+	for _, p := range pkgs {
+		i := row(p.name())
+		if i < 0 {
+			continue
+		}
+		for _, imp := range p.Imports {
+			for _, allowed := range strings.Fields(layers[i].imports) {
+				if covered(allowed, imp) {
+					used[layers[i].packages+" "+allowed] = true
+				}
+			}
+		}
+	}
+	for _, l := range layers {
+		for _, allowed := range strings.Fields(l.imports) {
+			if !used[l.packages+" "+allowed] && l.packages != "test/..." {
+				out = append(out, fmt.Sprintf("%s may import %s, and does not: take it out of the row", l.packages, allowed))
+			}
+		}
+	}
+	return out
+}
+
+// A row that allows more than what is imported is no rule.
+func TestLayersAllowNoMore(t *testing.T) {
+	for _, i := range idle(packages(t)) {
+		t.Error(i)
+	}
+	if len(idle(nil)) < 50 {
+		t.Error("rows that nobody uses are not seen")
+	}
+}
+
 func TestLayersSeeViolations(t *testing.T) {
 	own := func(name string) string { return module + "/" + name }
 	tests := []struct {
