@@ -42,21 +42,21 @@ var layers = []layer{
 		"github.com/fsnotify/fsnotify golang.org/x/sys",
 		"the only package that knows systemd, podman and the kernel; it does not know what a score is"},
 	{"interpret", "score topology github.com/go-json-experiment/json", "the contract and the engine, for any kind on any device"},
-	{"interpret/standard", "score topology interpret interpret/*", "the list of built-in kinds"},
+	{"interpret/standard", "interpret interpret/*", "the list of built-in kinds"},
 	{"interpret/*", "score topology interpret", "a kind does not know other kinds, nor a real device"},
 	{"agent", "score topology interpret agent/authority agent/health agent/store github.com/sirupsen/logrus github.com/aymanbagabas/go-udiff",
 		"ports only: no NATS, no systemd, no podman"},
-	{"agent/config", "score interpret agent/authority internal/wire", "what a device is told about itself; it knows neither the agent nor how it connects"},
+	{"agent/config", "score agent/authority internal/wire", "what a device is told about itself; it knows neither the agent nor how it connects"},
 	{"agent/authority", "score interpret", "one pure function decides, in the words of the language and the contract"},
 	{"agent/health", "score topology", "it looks and judges, through capabilities; what follows from a verdict is the agent's"},
-	{"agent/store", "internal/atomicfile golang.org/x/sys", "the store keeps bytes and facts for the agent, and judges none"},
+	{"agent/store", "internal/atomicfile", "the store keeps bytes and facts for the agent, and judges none"},
 	{"agent/secrets", "topology internal/atomicfile golang.org/x/sys", "it reads where the owner of a device keeps secrets; whose they are and what for, it does not know"},
 	{"agent/boots", "internal/atomicfile", "one file that tells of power cuts"},
 	{"agent/blobs", "topology golang.org/x/sys", "contents on the disk; where they come from is a port"},
 	{"agent/export", "score topology interpret", "it reads a device and says it in scores; how the reading is asked for and carried is a port"},
 	{"agent/natslink", "agent score interpret internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/go-json-experiment/json",
 		"the agent's ports over NATS: the only place that knows the agent and the wire (S03)"},
-	{"fleet", "score interpret schemas internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/nats-io/jwt github.com/go-json-experiment/json",
+	{"fleet", "score interpret internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/go-json-experiment/json",
 		"the other end: it speaks the wire and the language, and has nothing of a device"},
 	{"fleet/localnats", "fleet internal/wire github.com/nats-io", "a server for one machine: apart, so that who uses the library links no server"},
 	{"schemas", "score schemas/source github.com/santhosh-tekuri/jsonschema",
@@ -67,21 +67,20 @@ var layers = []layer{
 	{"internal/atomicfile", "golang.org/x/sys", "files and the kernel, nothing of ours"},
 	{"internal/nftables", "golang.org/x/sys", "netlink and the kernel, nothing of ours"},
 	{"internal/unitfiles", "", "names of files and of units, and nothing else"},
-	{"internal/wire", "github.com/vmihailenco/msgpack github.com/nats-io/nkeys github.com/nats-io/jwt",
+	{"internal/wire", "github.com/vmihailenco/msgpack github.com/nats-io/nkeys",
 		"the bytes between the two ends: it knows neither the agent nor the language (S03, S08, S32)"},
 	{"internal/release", "", "builds what others get, with the standard library and Go alone"},
-	{"internal/...", "score internal/wire github.com/nats-io golang.org/x/sys", "nobody else's API, and below everything but the language"},
-	{"cmd/continuo-agent", "score topology topology/memory topology/pi interpret interpret/standard agent agent/... internal/wire schemas/source cmd/internal/... " +
-		"github.com/spf13 github.com/sirupsen/logrus github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/coreos/go-systemd " +
+	{"internal/...", "score internal/wire github.com/nats-io", "nobody else's API, and below everything but the language"},
+	{"cmd/continuo-agent", "score topology topology/pi interpret interpret/standard agent agent/... schemas/source cmd/internal/... " +
+		"github.com/spf13 github.com/sirupsen/logrus github.com/coreos/go-systemd " +
 		"golang.org/x/sys",
 		"flags and wiring of the device's binary"},
-	{"cmd/continuo", "score topology topology/memory topology/pi interpret interpret/standard agent agent/... fleet fleet/localnats schemas schemas/source " +
-		"cmd/internal/... internal/... github.com/spf13 github.com/sirupsen/logrus github.com/nats-io " +
-		"github.com/fsnotify/fsnotify golang.org/x/sys",
+	{"cmd/continuo", "score topology topology/memory topology/pi interpret interpret/standard agent agent/... fleet fleet/localnats schemas " +
+		"cmd/internal/... internal/... github.com/spf13 github.com/sirupsen/logrus github.com/nats-io",
 		"flags and wiring of the operator's command"},
 	{"cmd/internal/...", "score topology interpret cmd/internal/... github.com/spf13 go.yaml.in/yaml",
 		"what both commands share: how they end, and how they show a status"},
-	{"examples/...", "score schemas fleet", "examples use what a stranger may use"},
+	{"examples/...", "score", "examples use what a stranger may use"},
 	{"test/...", "... github.com golang.org", "harness, suites and benchmarks; nobody imports them"},
 }
 
