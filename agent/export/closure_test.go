@@ -52,6 +52,7 @@ func TestClosureBrings(t *testing.T) {
 		"a program":                     {[]string{k, unit("ExecStart=-/usr/local/bin/kiosk --quiet"), "/usr/local/bin/kiosk", "#!/bin/sh\n"}, "file:/usr/local/bin/kiosk", ""},
 		"a program with all prefixes":   {[]string{k, unit(`ExecStart=@-:"/opt/kiosk/run" kiosk`, "ExecStartPre=+/opt/kiosk/pre ; ;"), "/opt/kiosk/run", "#!/bin/sh\n", "/opt/kiosk/pre", "#!/bin/sh\n"}, "file:/opt/kiosk/pre file:/opt/kiosk/run", ""},
 		"two programs":                  {[]string{k, unit("ExecStart=/opt/a x ; /opt/b", "Type=oneshot"), "/opt/a", "#!/bin/sh\n", "/opt/b", "#!/bin/sh\n"}, "file:/opt/a file:/opt/b", ""},
+		"a script in quotes":            {[]string{k, unit(`ExecStart=/usr/bin/env sh -c "a ; b 'c' \" ; d" ; "/opt/my run" x`, "Type=oneshot"), "/opt/my run", "#!/bin/sh\n"}, "file:/opt/my run", ""},
 		"a program by its name":         {[]string{k, unit("ExecStart=kiosk.sh"), "/usr/local/bin/kiosk.sh", "#!/bin/sh\n"}, "file:/usr/local/bin/kiosk.sh", ""},
 		"a program that may be missing": {[]string{k, unit("ExecStart=/usr/bin/kiosk", "ExecStopPost=-/opt/no")}, "", ""},
 		"a program of the system":       {[]string{k, unit("ExecStart=/bin/kiosk")}, "", ""},
@@ -183,6 +184,8 @@ func TestClosureRefuses(t *testing.T) {
 		"an unknown specifier":   {k, unit("ExecStart=/usr/bin/kiosk", "EnvironmentFile=/etc/%m")},
 		"an escape":              {k, unit(`ExecStart="/opt/a\x20b"`)},
 		"a quote without an end": {k, unit(`ExecStart="/opt/a`)},
+		"a quote in between":     {k, unit(`ExecStart=/opt/a"b" c`)},
+		"nothing to start":       {k, unit(`ExecStart=@`)},
 		"an option of podman":    {web, container("PodmanArgs=--volume=/srv:/x")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,52 +85,49 @@ func expand(s, unit string, system bool) (out string, clear bool) {
 	return b.String(), true
 }
 
-// words takes a command line apart; what is quoted or escaped in another way than whole words is not clear.
-func words(s string) (out []string, clear bool) {
-	for s = strings.TrimLeft(s, " \t"); s != ""; s = strings.TrimLeft(s, " \t") {
-		var word string
-		if q := s[0]; q == '"' || q == '\'' {
-			end := strings.IndexByte(s[1:], q)
-			if end < 0 || end+2 < len(s) && s[end+2] != ' ' && s[end+2] != '\t' {
-				return nil, false
-			}
-			word, s = s[1:end+1], s[end+2:]
-		} else {
-			end := strings.IndexAny(s, " \t")
-			if end < 0 {
-				end = len(s)
-			}
-			word, s = s[:end], s[end:]
+// programs are the programs that an Exec setting starts, with their prefixes. The words behind each are its own to
+// understand, and are skipped. A program that is escaped, or quoted in part, is not clear.
+func programs(value string) (out []string, clear bool) {
+	first := true
+	for s := strings.TrimLeft(value, " \t"); s != ""; s = strings.TrimLeft(s, " \t") {
+		word := s[:wordEnd(s)]
+		s = s[len(word):]
+		if word == ";" {
+			first = true
+			continue
 		}
-		out = append(out, word)
+		if !first {
+			continue
+		}
+		bare := strings.TrimLeft(word, "@-:+!|")
+		prefix := word[:len(word)-len(bare)]
+		if n := len(bare); n > 1 && (bare[0] == '"' || bare[0] == '\'') && bare[n-1] == bare[0] {
+			bare = bare[1 : n-1]
+		}
+		if bare == "" || strings.ContainsAny(bare, `"'\`) {
+			return nil, false
+		}
+		out, first = append(out, prefix+bare), false
 	}
 	return out, true
 }
 
-// programs are the programs that an Exec setting starts, with their prefixes. The words of each after its first are its own
-// to understand, and not read.
-func programs(value string) (out []string, clear bool) {
-	first := true
-	for s := strings.TrimLeft(value, " \t"); s != ""; s = strings.TrimLeft(s, " \t") {
-		word, rest := s, ""
-		if i := strings.IndexAny(s, " \t"); i >= 0 {
-			word, rest = s[:i], s[i:]
-		}
-		switch {
-		case word == ";":
-			first = true
-		case first:
-			bare := strings.TrimLeft(word, "@-:+!|")
-			if strings.ContainsAny(bare, `"'\`) {
-				in, clear := words(strings.TrimPrefix(s, word[:len(word)-len(bare)]))
-				if !clear || strings.Contains(bare, `\`) || len(in) == 0 {
-					return nil, false
-				}
-				word, rest = word[:len(word)-len(bare)]+in[0], s[len(word)-len(bare)+len(in[0])+2:]
+// wordEnd is where the first word of a command line ends: at a space that is neither quoted nor escaped.
+func wordEnd(s string) int {
+	quote := byte(0)
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
 			}
-			out, first = append(out, word), false
+		case c == '"' || c == '\'':
+			quote = c
+		case c == ' ' || c == '\t':
+			return i
 		}
-		s = rest
 	}
-	return out, true
+	return len(s)
 }
