@@ -60,7 +60,10 @@ func (a *Agent) describing(ctx context.Context) {
 	defer tick.Stop()
 	var last time.Time
 	for {
-		info, err := a.Self.Describe(ctx, a.Device, a.Identity)
+		a.mu.Lock()
+		self := a.Identity
+		a.mu.Unlock()
+		info, err := a.Self.Describe(ctx, a.Device, self)
 		if err != nil && ctx.Err() == nil {
 			a.Log.WithError(err).Debug("cannot find out what this device is")
 		} else if err == nil {
