@@ -221,6 +221,8 @@ func checkImage(r *Report, image string) {
 func (c Container) checkState(r *Report) {
 	switch states := []string{string(Running), string(Stopped)}; {
 	case c.State == "" || c.State == Running:
+	case c.State == RunState(Absent):
+		r.At("state").Errorf("a container is not made absent by its state: write decommission: true beside its spec")
 	case c.State != Stopped:
 		r.At("state").Errorf("unknown state %q%s", c.State, didYouMean(string(c.State), states))
 	case len(c.RestartOn) > 0:

@@ -76,6 +76,7 @@ func TestContainerProblems(t *testing.T) { // cases 72, 74, 87, 89, 92
 		}, []string{`/secrets/0/target: volume 1 has the target /data too`, `/tmpfs/0/target: secret 2 has the target /x too`}},
 		{"tiny tmpfs", func(c *score.Container) { c.Tmpfs = []score.Tmpfs{{Target: "/x:y", Size: 1024}} },
 			[]string{`/tmpfs/0/target: target "/x:y" ` + target, `/tmpfs/0/size: size 1Ki must be 4Ki at least`}},
+		{"absent", func(c *score.Container) { c.State = "absent" }, []string{"/state: a container is not made absent by its state: write decommission: true beside its spec"}},
 		{"volume that ends with a backslash", func(c *score.Container) { c.Volumes = []score.Volume{{Source: `/srv\`, Target: "/d"}} },
 			[]string{`/volumes/0: volume "/srv\\:/d" has a path that ends with a backslash, which the definition of a container cannot hold`}},
 		{"device elsewhere", func(c *score.Container) { c.Devices = []score.Device{{Host: "/etc/shadow", Container: "/dev/../etc"}} },
