@@ -20,8 +20,7 @@ func TestTimeSync(t *testing.T) {
 	s.PutFile("/etc/systemd/system/systemd-timesyncd.service.d/box.conf",
 		[]byte("[Unit]\nConditionVirtualization=\nConditionCapability=\n[Service]\nAmbientCapabilities=\nCapabilityBoundingSet=\n"), 0o644)
 	s.sh("systemctl daemon-reload; systemctl start systemd-timesyncd; systemctl start continuo-agent")
-	wish := score.TimeSync{Servers: []string{"192.0.2.123", "ntp.example.org"}, Timezone: "Europe/Berlin", Enabled: new(true)}
-	st := s.converged(s.publish(score.Score{ID: "clock", Spec: wish}))
+	st := s.converged(s.publish(readExample(t, "../../examples/timeSync.yaml").Spec.Scores...))
 	sc, _ := st.Score(manifestName, "clock")
 	for _, want := range []string{`"timezone":"Europe/Berlin"`, `"servers":["192.0.2.123","ntp.example.org"]`, `"active":true`, `"synchronized":`} {
 		if !strings.Contains(string(sc.Observed), want) {
