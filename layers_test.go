@@ -54,7 +54,7 @@ var layers = []layer{
 	{"agent/boots", "internal/atomicfile", "one file that tells of power cuts"},
 	{"agent/blobs", "topology golang.org/x/sys", "contents on the disk; where they come from is a port"},
 	{"agent/export", "score topology interpret", "it reads a device and says it in scores; how the reading is asked for and carried is a port"},
-	{"agent/natslink", "agent score interpret internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/go-json-experiment/json",
+	{"agent/natslink", "agent score interpret internal/wire internal/trust github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/go-json-experiment/json",
 		"the agent's ports over NATS: the only place that knows the agent and the wire (S03)"},
 	{"fleet", "score interpret internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/go-json-experiment/json",
 		"the other end: it speaks the wire and the language, and has nothing of a device"},
@@ -70,8 +70,9 @@ var layers = []layer{
 	{"internal/wire", "github.com/vmihailenco/msgpack github.com/nats-io/nkeys",
 		"the bytes between the two ends: it knows neither the agent nor the language (S03, S08, S32)"},
 	{"internal/release", "", "builds what others get, with the standard library and Go alone"},
+	{"internal/trust", "score internal/wire", "whose signatures count is said in the words of the language, for both ends of the wire"},
 	{"internal/...", "score internal/wire github.com/nats-io", "nobody else's API, and below everything but the language"},
-	{"cmd/continuo-agent", "score topology topology/pi interpret interpret/standard agent agent/... schemas/source cmd/internal/... " +
+	{"cmd/continuo-agent", "score topology topology/pi interpret interpret/standard agent agent/... internal/wire schemas/source cmd/internal/... " +
 		"github.com/spf13 github.com/sirupsen/logrus github.com/coreos/go-systemd " +
 		"golang.org/x/sys",
 		"flags and wiring of the device's binary"},

@@ -50,7 +50,7 @@ func (a *Agent) advance(ctx context.Context, present *plan, blocked bool) *plan 
 func (a *Agent) present() (*plan, Control) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.plan, a.control
+	return a.plan, Control{Blocked: a.control.Blocked || a.distrust}
 }
 
 // awaits reports whether a score waits for the first try to fetch what it needs.

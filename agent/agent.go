@@ -77,6 +77,7 @@ type Agent struct {
 	plan      *plan // of the last accepted intent
 	played    *plan // of the last pass
 	control   Control
+	distrust  bool                       // the plan is of an intent that is not trusted any more: nothing is changed
 	orders    []order                    // operations that were accepted and not done yet
 	receipts  []interpret.Receipt        // to be sent
 	sent      []string                   // ids of receipts that were sent, to be written down

@@ -27,22 +27,29 @@ func (a *Agent) load() {
 			a.Log.WithField("code", p.Code).Warn(p.Message)
 		}
 	}()
-	for _, in := range a.Recovered.Intents {
-		if in.Name != IntentName {
-			continue
-		}
-		full, ok, err := a.Runner.Store.Intent(in.Name)
-		if err != nil || !ok {
-			a.problem(CodeIntentLost, fmt.Sprintf("cannot read the last accepted intent: %v", err))
-			continue
-		}
-		opened, err := a.Open(full.Envelope)
-		if err != nil {
-			a.problem(CodeIntentLost, fmt.Sprintf("the last accepted intent is not trusted any more, so that this device changes nothing; publish it again with a key that the device trusts: %v", err))
-			continue
-		}
-		a.follow(opened, "intent loaded from disk")
+	a.reopen()
+}
+
+// reopen reads what was accepted last as if it came from the network.
+func (a *Agent) reopen() {
+	kept, ok, err := LastIntent(a.Runner.Store)
+	switch {
+	case err != nil:
+		a.problem(CodeIntentLost, fmt.Sprintf("cannot read the last accepted intent: %v", err))
+		return
+	case !ok:
+		return
 	}
+	opened, err := a.Open(kept.Envelope)
+	if err != nil {
+		a.problem(CodeIntentLost, notTrusted(err))
+		return
+	}
+	a.follow(opened, "intent loaded from disk")
+}
+
+func notTrusted(err error) string {
+	return fmt.Sprintf("the last accepted intent is not trusted any more, so that this device changes nothing; publish it again with a key that the device trusts: %v", err)
 }
 
 // sweep removes temporary files that a killed agent left where it wrote.

@@ -178,7 +178,7 @@ func TestGuardedReportsWhatIsLeft(t *testing.T) {
 		if got := decisions(*plan); got != "remove m/b absent remove report" {
 			t.Fatalf("plan: %s", got)
 		}
-		good := interpret.Approval{Manifest: "m", Score: "b", Action: interpret.ActionRemove, Resources: plan.Actions[0].Resources, SpecDigest: plan.Actions[0].SpecDigest}
+		good := interpret.Approval{Manifest: "m", Score: "b", Action: interpret.ActionRemove, Effect: plan.Actions[0].Effect, Resources: plan.Actions[0].Resources, SpecDigest: plan.Actions[0].SpecDigest}
 		for code, change := range map[interpret.Code]func(*interpret.Approval){
 			"approval_action":       func(a *interpret.Approval) { a.Action = interpret.ActionChange },
 			"approval_resource":     func(a *interpret.Approval) { a.Resources = []score.Resource{"file:/etc/a"} },

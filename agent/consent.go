@@ -36,7 +36,7 @@ func (c *consent) given(a interpret.PlannedAction) (g authority.Given, name stri
 		return authority.None, "", false
 	}
 	for _, ap := range c.approvals {
-		if ap.Manifest == a.Manifest && ap.Score == a.Score && ap.Action == a.Action && ap.SpecDigest == a.SpecDigest && slices.Equal(ap.Resources, a.Resources) {
+		if ap.Manifest == a.Manifest && ap.Score == a.Score && ap.Action == a.Action && ap.Effect == a.Effect && ap.SpecDigest == a.SpecDigest && slices.Equal(ap.Resources, a.Resources) {
 			return authority.Signed, c.name, false
 		}
 	}

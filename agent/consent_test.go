@@ -19,7 +19,7 @@ import (
 // all approves every action of a plan.
 func all(p interpret.Plan) (out []interpret.Approval) {
 	for _, a := range p.Actions {
-		out = append(out, interpret.Approval{Manifest: a.Manifest, Score: a.Score, Action: a.Action, Resources: a.Resources, SpecDigest: a.SpecDigest})
+		out = append(out, interpret.Approval{Manifest: a.Manifest, Score: a.Score, Action: a.Action, Effect: a.Effect, Resources: a.Resources, SpecDigest: a.SpecDigest})
 	}
 	return out
 }

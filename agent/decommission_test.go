@@ -128,7 +128,7 @@ func TestDecommissionWaits(t *testing.T) {
 		}
 		x := plan.Actions[0]
 		approve := interpret.Operation{ID: "one", Verb: interpret.VerbApprove, Plan: plan.ID,
-			Approvals: []interpret.Approval{{Manifest: "m", Score: "b", Action: x.Action, Resources: x.Resources, SpecDigest: x.SpecDigest}}}
+			Approvals: []interpret.Approval{{Manifest: "m", Score: "b", Action: x.Action, Effect: x.Effect, Resources: x.Resources, SpecDigest: x.SpecDigest}}}
 		done := f.ask(t, h, approve)
 		if _, there := r.dev.Read("/etc/b"); there || done.Result != interpret.ResultDone {
 			t.Fatalf("approved, and there is %v: %+v", there, done)

@@ -289,7 +289,7 @@ func TestRefusalsAreErrors(t *testing.T) {
 		if s := lines.String(); strings.Contains(s, "level=error") || !strings.Contains(s, "pending_signature") {
 			t.Fatalf("what waits:\n%s", s)
 		}
-		good := interpret.Approval{Manifest: "m", Score: "a", Action: interpret.ActionDecommission, Resources: plan.Actions[0].Resources, SpecDigest: plan.Actions[0].SpecDigest}
+		good := interpret.Approval{Manifest: "m", Score: "a", Action: interpret.ActionDecommission, Effect: plan.Actions[0].Effect, Resources: plan.Actions[0].Resources, SpecDigest: plan.Actions[0].SpecDigest}
 		for code, ask := range map[interpret.Code]func(){
 			"approval_resource": func() {
 				bad := good

@@ -128,7 +128,7 @@ func TestNothingForeignIsLost(t *testing.T) {
 						op.Verb = interpret.VerbApprove
 						for _, a := range plan.Actions {
 							if rnd.IntN(2) == 0 {
-								op.Approvals = append(op.Approvals, interpret.Approval{Manifest: a.Manifest, Score: a.Score, Action: a.Action, Resources: a.Resources, SpecDigest: a.SpecDigest})
+								op.Approvals = append(op.Approvals, interpret.Approval{Manifest: a.Manifest, Score: a.Score, Action: a.Action, Effect: a.Effect, Resources: a.Resources, SpecDigest: a.SpecDigest})
 							}
 						}
 					}

@@ -14,9 +14,6 @@ import (
 	"github.com/continuo-fleet/continuo/score"
 )
 
-// IntentName is under which name the store keeps the assignment of the device.
-const IntentName = "device"
-
 const apiVersion = score.APIVersion
 
 var _ Handler = (*Agent)(nil)
@@ -26,7 +23,7 @@ func (a *Agent) Offer(in Intent) error {
 	a.accepting.Lock()
 	defer a.accepting.Unlock()
 	a.mu.Lock()
-	known := a.plan != nil && a.plan.intent.Generation == in.Generation && a.plan.intent.Digest == in.Digest
+	known := a.plan != nil && a.plan.intent.Generation == in.Generation && a.plan.intent.Digest == in.Digest && a.plan.intent.Series == in.Series
 	a.mu.Unlock()
 	if known {
 		return nil
@@ -48,7 +45,7 @@ func (a *Agent) Offer(in Intent) error {
 func (a *Agent) follow(in Intent, how string) {
 	pl := a.Runner.prepared(in)
 	a.mu.Lock()
-	a.plan = pl
+	a.plan, a.distrust = pl, false
 	a.problems = slices.DeleteFunc(a.problems, func(p interpret.Problem) bool { return !lasting[p.Code] })
 	a.mu.Unlock()
 	log := a.Log.WithFields(logrus.Fields{"generation": in.Generation, "digest": in.Digest})
@@ -77,8 +74,10 @@ func (a *Agent) accept(in Intent) error {
 	if ps := whole(in.Assignment); ps != "" {
 		return &Refusal{CodeNotWhole, fmt.Sprintf("generation %d is refused: %s", in.Generation, ps)}
 	}
-	err := a.Runner.Store.Accept(store.Intent{Name: IntentName, Generation: in.Generation, Digest: in.Digest, Envelope: in.Envelope})
+	err := keepIntent(a.Runner.Store, in)
 	switch {
+	case errors.Is(err, errEarlierSeries):
+		return &Refusal{CodeRegressed, fmt.Sprintf("generation %d is refused: generations have begun anew since it was signed; publish again", in.Generation)}
 	case errors.Is(err, store.ErrRegressed):
 		return &Refusal{CodeRegressed, fmt.Sprintf("generation %d is refused, a later one was accepted before: publish again with a generation above it", in.Generation)}
 	case errors.Is(err, store.ErrEquivocation):
@@ -185,6 +184,31 @@ func (a *Agent) Control(c Control) {
 	a.mu.Unlock()
 	if !same {
 		a.Log.WithField("blocked", c.Blocked).Info("control changed")
+		signal(a.wake)
+	}
+}
+
+// TrustChanged is part of Handler.
+func (a *Agent) TrustChanged() {
+	a.accepting.Lock()
+	defer a.accepting.Unlock()
+	a.mu.Lock()
+	pl, was := a.plan, a.distrust
+	a.mu.Unlock()
+	if pl == nil {
+		return
+	}
+	_, err := a.Open(pl.intent.Envelope)
+	a.mu.Lock()
+	a.distrust = err != nil
+	a.mu.Unlock()
+	switch {
+	case err != nil:
+		a.Refused(CodeIntentLost, notTrusted(err))
+	case was:
+		a.Resolved(CodeIntentLost)
+	}
+	if was != (err != nil) {
 		signal(a.wake)
 	}
 }

@@ -157,6 +157,8 @@ func matches(p interpret.Plan, ap interpret.Approval) (interpret.Code, string) {
 		switch {
 		case a.Action != ap.Action:
 			return CodeApprovalAction, fmt.Sprintf("%s: the plan says %s, the approval %s", who, a.Action, ap.Action)
+		case a.Effect != ap.Effect:
+			return CodeApprovalAction, fmt.Sprintf("%s: the plan says that it does %s, the approval %s", who, a.Effect, ap.Effect)
 		case !slices.Equal(a.Resources, ap.Resources):
 			return CodeApprovalResource, fmt.Sprintf("%s: the plan is about %v, the approval about %v", who, a.Resources, ap.Resources)
 		case a.SpecDigest != ap.SpecDigest:

@@ -14,6 +14,9 @@ type Intent struct {
 	Generation uint64 // as signed
 	Digest     string // sha256 of the signed payload, hex
 	Envelope   []byte // as received: what is kept on disk and verified again at the next start
+	// Series is the version of the trust root with which generations began anew last. Those of two series are not compared:
+	// the later series counts.
+	Series uint64
 }
 
 // Open verifies an envelope from disk as if it came from the network, and reads it.
@@ -56,6 +59,10 @@ type Handler interface {
 
 	// Resolved tells that what was reported under a code holds no more.
 	Resolved(code interpret.Code)
+
+	// TrustChanged tells that other signatures count now: what is in force is verified again. What is not trusted any more
+	// gives no authority to anything.
+	TrustChanged()
 
 	// Control hands over what the signed control envelope says.
 	Control(c Control)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/agent/natslink"
-	"github.com/continuo-fleet/continuo/fleet"
 	"github.com/continuo-fleet/continuo/internal/wire"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -30,6 +29,7 @@ func (a *answerer) Offer(agent.Intent) error { return nil }
 func (a *answerer) Refused(interpret.Code, string) {}
 
 func (a *answerer) Clock(time.Duration, time.Duration) {}
+func (a *answerer) TrustChanged()                      {}
 func (a *answerer) Resolved(interpret.Code)            {}
 
 func (a *answerer) Control(agent.Control) {}
@@ -70,12 +70,7 @@ func (r *rig) answer() *answerer {
 		r.t.Fatal(err)
 	}
 	o := natslink.Options{Servers: []string{r.srv.URL}, Device: pi1, Seed: seed, Version: "test", BootID: "boot", Instance: rand(), Clock: time.Now}
-	if o.ControlKeys, err = fleet.ControlKeys(control); err != nil {
-		r.t.Fatal(err)
-	}
-	if o.ApprovalKeys, err = fleet.ApprovalKeys(operator); err != nil {
-		r.t.Fatal(err)
-	}
+	o.Trust = trusting(r.t, operator, control)
 	ctx, cancel := context.WithCancel(r.t.Context())
 	a := &answerer{ctx: ctx, ids: map[string]string{}}
 	if a.link, err = natslink.New(o); err != nil {

@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"path/filepath"
 	"sync"
@@ -101,6 +102,18 @@ func (r *rig) serve(o fleet.ServeOptions) (stop func()) {
 	return stop
 }
 
+// trusting is the trust of a device in an operator's key and a control service's.
+func trusting(t *testing.T, operator, control string) *natslink.Trust {
+	t.Helper()
+	documents, err1 := fleet.DocumentKeys(operator)
+	operations, err2 := fleet.ApprovalKeys(operator)
+	answers, err3 := fleet.ControlKeys(control)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	return natslink.TrustKeys(documents, operations, answers)
+}
+
 // A device is a real agent on a device in memory.
 type device struct {
 	*memory.Device
@@ -126,15 +139,7 @@ func (r *rig) deviceOn(d fleet.Device, dev *memory.Device, disk *store.Mem, chan
 		r.t.Fatal(err)
 	}
 	o := natslink.Options{Servers: []string{r.srv.URL}, Device: d, Seed: seed, Version: "test", BootID: "boot", Instance: rand(), Clock: time.Now}
-	if o.Keys, err = fleet.DocumentKeys(operator); err != nil {
-		r.t.Fatal(err)
-	}
-	if o.ControlKeys, err = fleet.ControlKeys(control); err != nil {
-		r.t.Fatal(err)
-	}
-	if o.ApprovalKeys, err = fleet.ApprovalKeys(operator); err != nil {
-		r.t.Fatal(err)
-	}
+	o.Trust = trusting(r.t, operator, control)
 	for _, c := range change {
 		c(&o)
 	}
@@ -150,7 +155,7 @@ func (r *rig) deviceOn(d fleet.Device, dev *memory.Device, disk *store.Mem, chan
 	log.SetOutput(io.Discard)
 	dv.agent = agent.New(agent.Config{
 		Runner: &agent.Runner{Table: standard.Bind(dev), Store: books, Files: dev.Files(), Uncertain: recovered.Lost()}, Recovered: recovered,
-		Open: natslink.Opener(d, o.Keys), Link: dv.link, Events: dev.Events(), Self: &agent.Self{Facts: dev.Facts(), Tools: dev.Tools()}, Device: d.ID,
+		Open: o.Trust.Opener(d), Link: dv.link, Events: dev.Events(), Self: &agent.Self{Facts: dev.Facts(), Tools: dev.Tools()}, Device: d.ID,
 		Identity: interpret.Agent{Version: "test", BootID: o.BootID, Instance: o.Instance}, Log: logrus.NewEntry(log),
 	})
 	ctx, cancel := context.WithCancel(r.t.Context())

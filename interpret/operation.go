@@ -68,6 +68,8 @@ type Approval struct {
 	Score score.ID `json:"score"`
 	// Action that may happen.
 	Action ActionVerb `json:"action"`
+	// Effect is the worst that it does. Destroy may be signed by fewer keys than the rest.
+	Effect Effect `json:"effect"`
 	// Resources that it is done to.
 	Resources []score.Resource `json:"resources"`
 	// SpecDigest is the sha256 of the spec, if the action has one.

@@ -382,7 +382,7 @@ func TestDocuments(t *testing.T) {
 		"announcement": {},
 		"plan":         asMap(plan),
 		"operation": asMap(interpret.Operation{APIVersion: score.APIVersion, Kind: interpret.OperationKind, ID: "5f1c", Device: "pi-7", Verb: interpret.VerbApprove, Plan: plan.ID,
-			Approvals: []interpret.Approval{{Manifest: "m", Score: "x", Action: interpret.ActionDecommission, Resources: []score.Resource{"file:/etc/x"}, SpecDigest: plan.ID}},
+			Approvals: []interpret.Approval{{Manifest: "m", Score: "x", Action: interpret.ActionDecommission, Effect: interpret.Destroy, Resources: []score.Resource{"file:/etc/x"}, SpecDigest: plan.ID}},
 			Actor:     "me", Reason: "it is old", Expires: time.Unix(1e9, 0).UTC()}),
 		"audit": asMap(interpret.AuditEntry{APIVersion: score.APIVersion, Kind: interpret.AuditKind, Chain: "5f1c", Sequence: 2, Previous: plan.ID, Device: "pi-7", Time: time.Unix(1e9, 0).UTC(), TimeTrusted: true,
 			What: interpret.AuditDecision, Manifest: "m", Score: "x", Resources: []score.Resource{"file:/etc/x"}, Decision: interpret.DecidePending, Code: interpret.CodeConfirm}),

@@ -89,10 +89,13 @@ type TLS struct {
 	Plaintext bool `json:"plaintext,omitempty"`
 }
 
-// Trust says whose signatures count.
+// Trust says whose signatures count: those of a trust root, or of keys that are written down here.
 type Trust struct {
+	// Root is a file with the trust root of the fleet, as continuo keys writes it. The fleet can replace keys by it. With it,
+	// no keys are written down here.
+	Root string `json:"root,omitempty"`
 	// Documents are the public keys that may sign what this device has to make true.
-	Documents []string `json:"documents"`
+	Documents []string `json:"documents,omitzero"`
 	// Control are the public keys of control services, which answer heartbeats.
 	Control []string `json:"control,omitempty"`
 }
@@ -161,11 +164,7 @@ func (c Config) Validate() []score.Problem {
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
 		r.At("tls").Errorf("cert and key go together")
 	}
-	if len(c.Trust.Documents) == 0 {
-		r.At("trust", "documents").Errorf("no key is given: a device that trusts nobody can be told nothing")
-	}
-	checkKeys(r.At("trust", "documents"), c.Trust.Documents)
-	checkKeys(r.At("trust", "control"), c.Trust.Control)
+	c.Trust.check(r.At("trust"))
 	for field, path := range map[string]string{"state": c.State, "root": c.Root} {
 		if path != "" && !filepath.IsAbs(path) {
 			r.At(field).Errorf("path %q must be absolute", path)
@@ -198,10 +197,23 @@ func (c Credentials) check(r *score.Report) {
 	}
 }
 
+func (t Trust) check(r *score.Report) {
+	switch {
+	case t.Root == "" && len(t.Documents) == 0:
+		r.At("documents").Errorf("no key is given: a device that trusts nobody can be told nothing; give root, or documents")
+	case t.Root != "" && len(t.Documents)+len(t.Control) > 0:
+		r.Errorf("the trust root says whose signatures count: root, and documents and control, do not go together")
+	case t.Root != "":
+		checkPath(r.At("root"), t.Root)
+	}
+	checkKeys(r.At("documents"), t.Documents)
+	checkKeys(r.At("control"), t.Control)
+}
+
 func checkKeys(r *score.Report, keys []string) {
 	for i, k := range keys {
 		if _, err := wire.Trust(wire.KindDevice, k); err != nil {
-			r.At(i).Errorf("it is not the public key of a signer, which begins with A")
+			r.At(i).Errorf("it is not the public key of a signer, which begins with A or with ssh-ed25519")
 		} else if slices.Index(keys, k) != i {
 			r.At(i).Errorf("the key is listed twice")
 		}
@@ -237,8 +249,8 @@ func (c Config) DocumentKeys() (wire.KeySet, error) {
 	return wire.Trust(wire.KindDevice, c.Trust.Documents...)
 }
 
-// ApprovalKeys are trusted for what a person asks of this device. Until keys have roles they
-// are those of its documents.
+// ApprovalKeys are trusted for what a person asks of this device. Where keys are written down they have no roles: they are
+// those of its documents.
 func (c Config) ApprovalKeys() (wire.KeySet, error) {
 	return wire.Trust(wire.KindApproval, c.Trust.Documents...)
 }

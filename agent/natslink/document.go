@@ -22,7 +22,7 @@ func (l *Link) none(message string) {
 }
 
 // take is where every document of what the device should be comes in, whatever brought it.
-func (l *Link) take(_ context.Context, envelope []byte, _ bool) (uint64, error) {
+func (l *Link) take(ctx context.Context, envelope []byte, _ bool) (uint64, error) {
 	box := l.documents
 	box.intake.Lock()
 	defer box.intake.Unlock()
@@ -31,7 +31,10 @@ func (l *Link) take(_ context.Context, envelope []byte, _ bool) (uint64, error) 
 		l.found()
 		return box.last.generation, nil
 	}
-	in, err := open(envelope, l.o.Device, l.o.Keys, l.o.Clock())
+	in, err := l.o.Trust.document(envelope, l.o.Device, l.o.Clock())
+	if r, ok := errors.AsType[*agent.Refusal](err); ok && l.stranger(ctx, r.Code) {
+		in, err = l.o.Trust.document(envelope, l.o.Device, l.o.Clock())
+	}
 	if err == nil {
 		err = l.h.Offer(in)
 	}

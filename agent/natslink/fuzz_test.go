@@ -10,7 +10,7 @@ import (
 // The corpus is signed as well, so that the fuzzer reaches what comes after the signature.
 func FuzzOpen(f *testing.F) {
 	operator := newSigner(f)
-	keys := trust(f, wire.KindDevice, operator)
+	keys := trustIn(f, wire.KindDevice, operator)
 	good, _ := seal(f, pi1, 3, operator)
 	f.Add(good, []byte(`{"apiVersion":"continuo/v1","kind":"Assignment","metadata":{"name":"pi-1","generation":3},"spec":{"scores":0,"manifests":[]}}`))
 	f.Add([]byte{0xdd, 0xff, 0xff, 0xff, 0xff}, []byte(`{"apiVersion":"continuo/v2"}`))
@@ -22,7 +22,7 @@ func FuzzOpen(f *testing.F) {
 			signed = nil // too large to be sent
 		}
 		for _, b := range [][]byte{frame, signed} {
-			in, err := Opener(pi1, keys)(b)
+			in, err := TrustKeys(keys, wire.KeySet{}, wire.KeySet{}).Opener(pi1)(b)
 			if r := asRefusal(err); (err == nil) != (in.Generation != 0) || err != nil && (r == nil || r.Code == "" || r.Message == "") {
 				t.Fatalf("got generation %d, %v", in.Generation, err)
 			}

@@ -93,7 +93,8 @@ func (l *Link) heartbeat(ctx context.Context, uptime time.Duration) (wire.Contro
 	if err != nil {
 		return wire.ControlEnvelope{}, err
 	}
-	c, err := wire.OpenControl(answer.Data, l.o.ControlKeys, l.o.Device, nonce)
+	_, keys := l.o.Trust.now()
+	c, err := wire.OpenControl(answer.Data, keys.control, l.o.Device, nonce)
 	if err != nil {
 		detail := err.Error()
 		if r, ok := errors.AsType[*wire.Refusal](err); ok {

@@ -32,6 +32,7 @@ type Link struct {
 	documents, operations *mailbox
 
 	beat  chan struct{} // send a heartbeat now
+	roots chan struct{} // look for another trust root, and then for documents
 	check chan struct{} // look whether the last report is still stored
 
 	mu       sync.Mutex
@@ -50,6 +51,9 @@ type Link struct {
 
 	report  reporter
 	sending sync.Mutex // one receipt at a time
+
+	following sync.Mutex // the trust root, one step at a time
+	looked    time.Time  // when the last look for one was over; guarded by following
 }
 
 // New returns a link that connects when it is run.
@@ -64,7 +68,7 @@ func New(o Options) (*Link, error) {
 	one := func() chan struct{} { return make(chan struct{}, 1) }
 	l := &Link{
 		o: o, opts: opts, spread: newSpread(o),
-		beat: one(), check: one(),
+		beat: one(), check: one(), roots: one(),
 		online: make(chan struct{}), waiting: map[string]context.CancelCauseFunc{}, denied: map[string]bool{},
 		poll: wire.PollBound.Default,
 	}
@@ -80,6 +84,7 @@ func (l *Link) Run(ctx context.Context, h agent.Handler) {
 	defer wg.Wait()
 	wg.Go(func() { l.fetchLoop(ctx, l.documents) })
 	wg.Go(func() { l.fetchLoop(ctx, l.operations) })
+	wg.Go(func() { l.rootLoop(ctx) })
 	wg.Go(func() { l.beatLoop(ctx) })
 	wg.Go(func() { l.checkLoop(ctx) })
 	for wait := l.spread.first(); sleep(ctx, wait); wait = l.spread.delay() {
@@ -131,6 +136,15 @@ func (l *Link) session(ctx context.Context) {
 			l.problem(CodeLink, fmt.Sprintf("cannot subscribe to documents: %v", err))
 		}
 	}
+	if l.rooted() {
+		if _, err := nc.Subscribe(wire.AllRoots, func(m *nats.Msg) {
+			if l.announcedRoot(m) {
+				signal(l.roots)
+			}
+		}); err != nil {
+			l.problem(CodeLink, fmt.Sprintf("cannot subscribe to trust roots: %v", err))
+		}
+	}
 	close(ready)
 	select {
 	case <-ctx.Done():
@@ -151,7 +165,11 @@ func (l *Link) connected(nc *nats.Conn) {
 	l.mu.Unlock()
 	l.notice(nil)
 	l.h.Resolved(CodeLink)
-	if l.o.tune.has(onConnect) {
+	switch {
+	case !l.o.tune.has(onConnect):
+	case l.rooted():
+		signal(l.roots) // and documents after that
+	default:
 		l.wantAll()
 	}
 	signal(l.beat)

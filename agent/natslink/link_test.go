@@ -191,7 +191,7 @@ func TestUntrustedControl(t *testing.T) {
 	c.Blocked, c.Reconnect = true, 3600
 	r.answerWith(c)
 	o := r.options()
-	o.ControlKeys = trust(t, wire.KindHeartbeat, trusted, r.operator)
+	o.Trust.keys.control = trustIn(t, wire.KindHeartbeat, trusted, r.operator)
 	o.tune.off = allTriggers &^ onHeartbeat
 	o.KeepWindow = func(time.Duration) { t.Error("a window was learnt") }
 	_, h, _ := r.run(o)

@@ -13,18 +13,20 @@ import (
 	"github.com/continuo-fleet/continuo/score"
 )
 
-// Opener returns how a device reads the envelopes that it kept on disk: as if they came from the network, except that
-// their age is no reason to refuse them. Every error is an *agent.Refusal.
-func Opener(d wire.Device, keys wire.KeySet) agent.Open {
-	return func(envelope []byte) (agent.Intent, error) { return open(envelope, d, keys, time.Time{}) }
+// open verifies an envelope for d and reads the assignment in it. by are the keys that signed it. series is the version of
+// the trust root under which it must have been signed at least.
+func open(envelope []byte, d wire.Device, keys wire.KeySet, series uint64, now time.Time) (in agent.Intent, by []string, err error) {
+	v, err := wire.Verify(envelope, keys, wire.Expect{Kind: wire.KindDevice, Audience: d.String(), Now: now, Since: series})
+	if err != nil {
+		return agent.Intent{}, nil, refusalOf("a document", err)
+	}
+	in, err = assignmentOf(v, d, envelope)
+	in.Series = series
+	return in, v.By, err
 }
 
-// open verifies an envelope for d and reads the assignment in it.
-func open(envelope []byte, d wire.Device, keys wire.KeySet, now time.Time) (agent.Intent, error) {
-	v, err := wire.Verify(envelope, keys, wire.Expect{Kind: wire.KindDevice, Audience: d.String(), Now: now})
-	if err != nil {
-		return agent.Intent{}, refusalOf("a document", err)
-	}
+// assignmentOf reads the assignment in what was verified.
+func assignmentOf(v wire.Verified, d wire.Device, envelope []byte) (agent.Intent, error) {
 	st := v.Statement
 	unsupported := func(format string, args ...any) (agent.Intent, error) {
 		return agent.Intent{}, &agent.Refusal{Code: CodeUnsupported, Message: fmt.Sprintf("generation %d is signed, and this agent cannot read it: %s; update the agent", st.Generation, fmt.Sprintf(format, args...))}

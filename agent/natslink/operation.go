@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/internal/trust"
 	"github.com/continuo-fleet/continuo/internal/wire"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -80,8 +81,12 @@ func (l *Link) takeOperation(ctx context.Context, envelope []byte, pushed bool) 
 		return box.last.generation, nil
 	}
 	now := l.now()
-	op, err := openOperation(envelope, l.o.Device, l.o.ApprovalKeys, now)
+	op, err := l.o.Trust.operation(envelope, l.o.Device, now)
 	r, refused := errors.AsType[*agent.Refusal](err)
+	if refused && l.stranger(ctx, r.Code) {
+		op, err = l.o.Trust.operation(envelope, l.o.Device, now)
+		r, refused = errors.AsType[*agent.Refusal](err)
+	}
 	switch {
 	case refused && r.Code == interpret.Code(wire.CodeExpired) && !pushed:
 		st, _, _ := wire.Peek(envelope) // its signature is good; a replica that is behind may have a newer one soon
@@ -146,11 +151,17 @@ func (op opened) refusal() interpret.Receipt {
 
 // openOperation verifies an envelope for d and reads the operation in it. A zero time judges no age. Every error is an
 // *agent.Refusal.
-func openOperation(envelope []byte, d wire.Device, keys wire.KeySet, now time.Time) (opened, error) {
+func openOperation(envelope []byte, d wire.Device, keys wire.KeySet, now time.Time) (op opened, by []string, err error) {
 	v, err := wire.Verify(envelope, keys, wire.Expect{Kind: wire.KindApproval, Audience: d.String(), Now: now})
 	if err != nil {
-		return opened{}, refusalOf("an operation", err)
+		return opened{}, nil, refusalOf("an operation", err)
 	}
+	op, err = operationOf(v, d)
+	return op, v.By, err
+}
+
+// operationOf reads the operation in what was verified.
+func operationOf(v wire.Verified, d wire.Device) (opened, error) {
 	st := v.Statement
 	refuse := func(code interpret.Code, format string, args ...any) (opened, error) {
 		return opened{}, &agent.Refusal{Code: code, Message: fmt.Sprintf("operation %d is signed, and was refused: %s", st.Generation, fmt.Sprintf(format, args...))}
@@ -204,4 +215,13 @@ func openOperation(envelope []byte, d wire.Device, keys wire.KeySet, now time.Ti
 	}
 	op.Operation = whole
 	return op, nil
+}
+
+// actOf is what an operation asks for, as far as scopes go. An effect that this version does not know counts as the worst.
+func actOf(d wire.Device, op opened) trust.Act {
+	harmless := []interpret.Effect{interpret.Nothing, interpret.Create, interpret.Mutate, interpret.Disrupt, interpret.Remove}
+	return trust.Act{
+		Device: d, Approve: op.Verb == interpret.VerbApprove,
+		Destroy: slices.ContainsFunc(op.Approvals, func(a interpret.Approval) bool { return !slices.Contains(harmless, a.Effect) }),
+	}
 }

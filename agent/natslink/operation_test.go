@@ -93,7 +93,7 @@ func (r *rig) runHandler(l *Link, h agent.Handler) (stop func()) {
 // obeying are options of a link that takes operations of the operator, by the clock of this machine.
 func (r *rig) obeying() Options {
 	o := r.options()
-	o.ApprovalKeys = trust(r.t, wire.KindApproval, r.operator)
+	o.Trust.keys.operations = trustIn(r.t, wire.KindApproval, r.operator)
 	o.Clock = time.Now
 	return o
 }
@@ -238,7 +238,7 @@ func TestHeartbeatsFetchNothingInVain(t *testing.T) {
 			o := r.obeying()
 			o.Servers, o.tune.off = []string{p.url()}, onConnect
 			if !trusted {
-				o.ApprovalKeys = trust(t, wire.KindApproval, newSigner(t))
+				o.Trust.keys.operations = trustIn(t, wire.KindApproval, newSigner(t))
 			}
 			say := r.answerWith(wire.ControlEnvelope{})
 			l, d := r.runDoer(o)

@@ -32,11 +32,7 @@ type Options struct {
 	// To the own machine it is always allowed.
 	Plaintext bool
 
-	Keys        wire.KeySet // who may sign documents for this device
-	ControlKeys wire.KeySet // who may sign answers to heartbeats
-	// ApprovalKeys are who may sign operations, for [wire.KindApproval]. The zero value trusts nobody, and every
-	// operation is refused.
-	ApprovalKeys wire.KeySet
+	Trust *Trust // whose signatures count
 
 	Version, Build string // of the agent
 	BootID         string // changes when the machine boots
@@ -96,6 +92,9 @@ func (o *Options) check() error {
 	}
 	if len(o.Servers) == 0 {
 		return fmt.Errorf("cannot link device %s: no server is given", o.Device)
+	}
+	if o.Trust == nil {
+		return fmt.Errorf("cannot link device %s: it trusts nobody", o.Device)
 	}
 	if o.Instance == "" {
 		return fmt.Errorf("cannot link device %s: no instance is given", o.Device)
@@ -247,5 +246,6 @@ const (
 	CodeUnsupported   = "unsupported"       // the document is signed, and this build cannot read it
 	CodeMalformed     = "malformed"         // the document is signed, and contradicts itself
 	CodeUntrustedBeat = "untrusted_control" // an answer to a heartbeat was refused
+	CodeRoot          = "trust_root"        // the version of the trust root that follows was refused
 	CodeNoTime        = "no_time"           // an operation waits until the time is known
 )

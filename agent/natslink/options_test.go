@@ -67,7 +67,7 @@ func TestOptions(t *testing.T) { // X20, cases 115
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o := Options{Servers: []string{"nats://127.0.0.1:4222"}, Device: pi1, Instance: "i"}
+			o := Options{Servers: []string{"nats://127.0.0.1:4222"}, Device: pi1, Instance: "i", Trust: new(Trust)}
 			tt.change(&o)
 			l, err := New(o)
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
@@ -85,7 +85,7 @@ func TestOptions(t *testing.T) { // X20, cases 115
 
 // The settings without which a fleet does not come back.
 func TestConnectOptions(t *testing.T) {
-	l, err := New(Options{Servers: []string{"nats://127.0.0.1:4222"}, Device: pi1, Instance: "i"})
+	l, err := New(Options{Servers: []string{"nats://127.0.0.1:4222"}, Device: pi1, Instance: "i", Trust: new(Trust)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestCertificateNotYetValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Servers: []string{srv.ClientURL()}, Device: pi1, Instance: "i", CA: ca, tune: tuning{heartbeat: time.Hour}}
+	o := Options{Servers: []string{srv.ClientURL()}, Device: pi1, Instance: "i", Trust: new(Trust), CA: ca, tune: tuning{heartbeat: time.Hour}}
 	o.Servers[0] = strings.Replace(o.Servers[0], "nats://", "tls://", 1)
 	// Both certificates are trusted; only their time differs.
 	certify(time.Now().Add(-time.Hour))

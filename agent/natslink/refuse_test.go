@@ -80,16 +80,16 @@ func TestRefused(t *testing.T) {
 // No single damaged byte is accepted, and none makes a device forget (H66, case 142).
 func TestEveryFlippedByteIsRefused(t *testing.T) {
 	operator := newSigner(t)
-	keys := trust(t, wire.KindDevice, operator)
+	keys := trustIn(t, wire.KindDevice, operator)
 	frame, _ := seal(t, pi1, 3, operator)
-	if _, err := Opener(pi1, keys)(frame); err != nil {
+	if _, err := TrustKeys(keys, wire.KeySet{}, wire.KeySet{}).Opener(pi1)(frame); err != nil {
 		t.Fatal(err)
 	}
 	for i := range frame {
 		for _, mask := range []byte{0x01, 0x80, 0xff} {
 			b := bytes.Clone(frame)
 			b[i] ^= mask
-			if _, err := Opener(pi1, keys)(b); err == nil {
+			if _, err := TrustKeys(keys, wire.KeySet{}, wire.KeySet{}).Opener(pi1)(b); err == nil {
 				t.Errorf("byte %d with %#x flipped is accepted", i, mask)
 			}
 		}
@@ -100,12 +100,12 @@ func TestEveryFlippedByteIsRefused(t *testing.T) {
 func TestAgeIsNotAskedOnDisk(t *testing.T) {
 	operator := newSigner(t)
 	frame, _ := seal(t, pi1, 3, operator, func(st *wire.Statement, _ *score.Assignment) { st.NotAfter = 2 })
-	in, err := Opener(pi1, trust(t, wire.KindDevice, operator))(frame)
+	in, err := TrustKeys(trustIn(t, wire.KindDevice, operator), wire.KeySet{}, wire.KeySet{}).Opener(pi1)(frame)
 	if err != nil || in.Generation != 3 || !bytes.Equal(in.Envelope, frame) || len(in.Digest) != 64 {
 		t.Errorf("got generation %d, digest %q, %v", in.Generation, in.Digest, err)
 	}
 	var ref *agent.Refusal
-	if _, err := open(frame, pi1, trust(t, wire.KindDevice, operator), time.Now()); !errors.As(err, &ref) || ref.Code != "expired" {
+	if _, err := TrustKeys(trustIn(t, wire.KindDevice, operator), wire.KeySet{}, wire.KeySet{}).document(frame, pi1, time.Now()); !errors.As(err, &ref) || ref.Code != "expired" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestAgeIsNotAskedOnDisk(t *testing.T) {
 // A field that this build does not know makes the document unsupported; extensions are carried and not acted on (S27).
 func TestUnknownFields(t *testing.T) {
 	operator := newSigner(t)
-	keys := trust(t, wire.KindDevice, operator)
+	keys := trustIn(t, wire.KindDevice, operator)
 	sealed := func(old, new string) []byte {
 		payload, err := score.Encode(assignment(pi1, 3))
 		if err != nil {
@@ -140,7 +140,7 @@ func TestUnknownFields(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			in, err := Opener(pi1, keys)(sealed(tt.old, tt.new))
+			in, err := TrustKeys(keys, wire.KeySet{}, wire.KeySet{}).Opener(pi1)(sealed(tt.old, tt.new))
 			var ref *agent.Refusal
 			switch {
 			case tt.code == "" && err != nil:

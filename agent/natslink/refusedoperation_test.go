@@ -91,16 +91,16 @@ func TestOperationRefused(t *testing.T) {
 // No single damaged byte of an operation is accepted (H66, case 142).
 func TestEveryFlippedByteOfAnOperationIsRefused(t *testing.T) {
 	operator := newSigner(t)
-	keys := trust(t, wire.KindApproval, operator)
+	keys := trustIn(t, wire.KindApproval, operator)
 	frame := ask(t, operation("one"), 3, operator)
-	if op, err := openOperation(frame, pi1, keys, time.Now()); err != nil || op.unsupported != "" || op.ID != "one" {
+	if op, _, err := openOperation(frame, pi1, keys, time.Now()); err != nil || op.unsupported != "" || op.ID != "one" {
 		t.Fatalf("got %+v, %v", op, err)
 	}
 	for i := range frame {
 		for _, mask := range []byte{0x01, 0x80, 0xff} {
 			b := bytes.Clone(frame)
 			b[i] ^= mask
-			if _, err := openOperation(b, pi1, keys, time.Now()); err == nil {
+			if _, _, err := openOperation(b, pi1, keys, time.Now()); err == nil {
 				t.Errorf("byte %d with %#x flipped is accepted", i, mask)
 			}
 		}
@@ -110,17 +110,17 @@ func TestEveryFlippedByteOfAnOperationIsRefused(t *testing.T) {
 // A key that may sign documents signs no operation, and one for operations signs no document.
 func TestKeysOfOperationsAreTheirOwn(t *testing.T) {
 	publisher, approver := newSigner(t), newSigner(t)
-	_, err := openOperation(ask(t, operation("one"), 1, publisher), pi1, trust(t, wire.KindApproval, approver), time.Now())
+	_, _, err := openOperation(ask(t, operation("one"), 1, publisher), pi1, trustIn(t, wire.KindApproval, approver), time.Now())
 	if r := asRefusal(err); r == nil || r.Code != "untrusted" {
 		t.Errorf("got %v", err)
 	}
 	frame, _ := seal(t, pi1, 1, approver)
-	_, err = Opener(pi1, trust(t, wire.KindDevice, publisher))(frame)
+	_, err = TrustKeys(trustIn(t, wire.KindDevice, publisher), wire.KeySet{}, wire.KeySet{}).Opener(pi1)(frame)
 	if r := asRefusal(err); r == nil || r.Code != "untrusted" {
 		t.Errorf("got %v", err)
 	}
-	o := Options{Device: pi1}
-	_, err = openOperation(ask(t, operation("one"), 1, approver), pi1, o.ApprovalKeys, time.Now())
+	o := Options{Device: pi1, Trust: new(Trust)}
+	_, err = o.Trust.operation(ask(t, operation("one"), 1, approver), pi1, time.Now())
 	if r := asRefusal(err); r == nil || r.Code != "untrusted" {
 		t.Errorf("a device that was told of no key takes an operation: %v", err)
 	}
@@ -277,7 +277,7 @@ func (r *rig) journal() {
 // Whatever comes under the key of operations, it is one for this device as it was signed, or refused with a code.
 func FuzzOpenOperation(f *testing.F) {
 	operator := newSigner(f)
-	keys := trust(f, wire.KindApproval, operator)
+	keys := trustIn(f, wire.KindApproval, operator)
 	op := operation("one")
 	payload, err := score.Encode(op)
 	if err != nil {
@@ -295,7 +295,7 @@ func FuzzOpenOperation(f *testing.F) {
 			signed = nil // too large to be sent
 		}
 		for _, b := range [][]byte{frame, signed} {
-			got, err := openOperation(b, pi1, keys, time.Time{})
+			got, _, err := openOperation(b, pi1, keys, time.Time{})
 			if r := asRefusal(err); (err == nil) != (got.generation != 0) || err != nil && (r == nil || r.Code == "" || r.Message == "") {
 				t.Fatalf("got %+v, %v", got, err)
 			}

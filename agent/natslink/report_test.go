@@ -258,7 +258,7 @@ func TestNotPermitted(t *testing.T) {
 // A key that the server does not know is said, and tried again for ever: the operator adds it, and nothing is restarted.
 func TestKeyUnknownToServer(t *testing.T) {
 	r := newRig(t, pi10)
-	o := Options{Servers: []string{r.srv.URL}, Device: pi1, Instance: "i", Keys: trust(t, wire.KindDevice, r.operator), tune: tuning{heartbeat: time.Hour}}
+	o := Options{Servers: []string{r.srv.URL}, Device: pi1, Instance: "i", Trust: TrustKeys(trustIn(t, wire.KindDevice, r.operator), wire.KeySet{}, wire.KeySet{}), tune: tuning{heartbeat: time.Hour}}
 	var err error
 	if o.Seed, err = natstest.UserKey(t).Seed(); err != nil {
 		t.Fatal(err)

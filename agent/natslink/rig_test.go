@@ -39,6 +39,7 @@ type handler struct {
 	reports  map[interpret.Code]int // calls of Refused
 	control  agent.Control
 	ahead    *time.Duration
+	trusted  int // calls of TrustChanged
 	pulse    agent.Pulse
 	block    chan struct{} // Offer waits for it
 }
@@ -78,6 +79,7 @@ func (h *handler) Refused(code interpret.Code, message string) {
 	h.change(func() { h.problems[code] = message; h.reports[code]++ })
 }
 
+func (h *handler) TrustChanged()                               { h.change(func() { h.trusted++ }) }
 func (h *handler) Resolved(code interpret.Code)                { h.change(func() { delete(h.problems, code) }) }
 func (h *handler) Clock(ahead, _ time.Duration)                { h.change(func() { h.ahead = &ahead }) }
 func (h *handler) Operation(interpret.Operation, string) error { return nil }
@@ -158,7 +160,7 @@ func newSigner(t testing.TB) nkeys.KeyPair {
 	return kp
 }
 
-func trust(t testing.TB, kind wire.Kind, signers ...nkeys.KeyPair) wire.KeySet {
+func trustIn(t testing.TB, kind wire.Kind, signers ...nkeys.KeyPair) wire.KeySet {
 	t.Helper()
 	var keys []wire.TrustedKey
 	for _, s := range signers {
@@ -263,7 +265,7 @@ func seal(t testing.TB, d wire.Device, generation uint64, signer wire.Signer, ch
 	if frame, err = wire.Seal(st, payload, signer); err != nil {
 		t.Fatal(err)
 	}
-	v, err := wire.Verify(frame, trust(t, st.Kind, signer.(nkeys.KeyPair)), wire.Expect{Kind: st.Kind, Audience: st.Audience})
+	v, err := wire.Verify(frame, trustIn(t, st.Kind, signer.(nkeys.KeyPair)), wire.Expect{Kind: st.Kind, Audience: st.Audience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,8 +320,8 @@ func (r *rig) options() Options {
 	}
 	return Options{
 		Servers: []string{r.srv.URL}, Device: pi1, Seed: seed, Version: "test", BootID: "boot-1", Instance: "instance-1",
-		Keys: trust(r.t, wire.KindDevice, r.operator), ControlKeys: trust(r.t, wire.KindHeartbeat, r.control),
-		tune: tuning{heartbeat: 20 * time.Millisecond, poll: time.Hour, timeout: time.Second, watchdog: time.Hour},
+		Trust: TrustKeys(trustIn(r.t, wire.KindDevice, r.operator), wire.KeySet{}, trustIn(r.t, wire.KindHeartbeat, r.control)),
+		tune:  tuning{heartbeat: 20 * time.Millisecond, poll: time.Hour, timeout: time.Second, watchdog: time.Hour},
 	}
 }
 

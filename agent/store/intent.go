@@ -100,6 +100,19 @@ func (s *Store) Mark(name string) (generation uint64, digest string, ok bool) {
 	return m.generation, m.digest, ok
 }
 
+// Accepted lists the names under which anything was ever accepted.
+func (s *Store) Accepted() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := sortedKeys(s.marks)
+	for name := range s.intents { // whose mark was lost
+		if _, marked := s.marks[name]; !marked {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Intent reads the last accepted envelope of a name from disk. Its generation
 // is below that of [Store.Mark] when the last one was damaged and the one
 // before is given instead. False means that none is readable, which with a

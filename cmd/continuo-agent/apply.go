@@ -80,7 +80,11 @@ func (o *once) apply(cmd *cobra.Command) (st interpret.DeviceStatus, err error) 
 	defer func() { err = errors.Join(err, l.close()) }()
 	l.tell(cmd)
 	if len(c.Servers) > 0 { // its fleet proves that a change did not cut the device off
-		link, err := newLink(c, identity(), nil)
+		trust, err := trustOf(c)
+		if err != nil {
+			return st, err
+		}
+		link, err := newLink(c, trust, identity(), nil)
 		if err != nil {
 			return st, err
 		}

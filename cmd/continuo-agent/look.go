@@ -8,7 +8,6 @@ import (
 
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/agent/config"
-	"github.com/continuo-fleet/continuo/agent/natslink"
 	"github.com/continuo-fleet/continuo/agent/store"
 )
 
@@ -58,18 +57,18 @@ func (l *look) tell(cmd *cobra.Command) {
 
 // accepted is what was accepted last, verified as the agent does at its start.
 func (l *look) accepted() (agent.Intent, error) {
-	kept, ok, err := l.books.Intent(agent.IntentName)
+	kept, ok, err := agent.LastIntent(l.books)
 	if err != nil {
 		return agent.Intent{}, err
 	}
 	if !ok {
 		return agent.Intent{}, errNothingAccepted
 	}
-	keys, err := l.config.DocumentKeys()
+	trust, err := trustOf(l.config)
 	if err != nil {
 		return agent.Intent{}, err
 	}
-	in, err := natslink.Opener(l.config.Identity(), keys)(kept.Envelope)
+	in, err := trust.Opener(l.config.Identity())(kept.Envelope)
 	if err != nil {
 		return in, &untrustedError{err}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/agent/config"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/internal/wire"
@@ -56,7 +55,7 @@ func (b *bench) accept(text string) (configuration string) {
 		b.t.Fatal(err)
 	}
 	books := b.open()
-	if err := books.Accept(store.Intent{Name: agent.IntentName, Generation: b.generation, Digest: fmt.Sprint("d", b.generation), Envelope: envelope}); err != nil {
+	if err := books.Accept(store.Intent{Name: "device", Generation: b.generation, Digest: fmt.Sprint("d", b.generation), Envelope: envelope}); err != nil {
 		b.t.Fatal(err)
 	}
 	if err := books.Close(); err != nil {

@@ -98,26 +98,14 @@ func runnerOf(dev device, books *store.Store, c config.Config) *agent.Runner {
 }
 
 // newLink makes the link of a device to its fleet. It connects when it is run.
-func newLink(c config.Config, id interpret.Agent, notice func(error)) (*natslink.Link, error) {
-	documents, err := c.DocumentKeys()
-	if err != nil {
-		return nil, err
-	}
-	control, err := c.ControlKeys()
-	if err != nil {
-		return nil, err
-	}
-	approvals, err := c.ApprovalKeys()
-	if err != nil {
-		return nil, err
-	}
+func newLink(c config.Config, trust *natslink.Trust, id interpret.Agent, notice func(error)) (*natslink.Link, error) {
 	if err := c.CheckFiles(); err != nil {
 		return nil, err
 	}
 	o := natslink.Options{
 		Servers: c.Servers, Device: c.Identity(),
 		CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key, Plaintext: c.TLS.Plaintext,
-		Keys: documents, ControlKeys: control, ApprovalKeys: approvals,
+		Trust:   trust,
 		Version: id.Version, Build: cli.ThisBuild().Commit, BootID: id.BootID, Instance: id.Instance,
 		Window: readWindow(c.StateDir()), KeepWindow: keepWindow(c.StateDir()), Clock: trustedTime,
 		Notice: notice,
@@ -133,17 +121,17 @@ func newLink(c config.Config, id interpret.Agent, notice func(error)) (*natslink
 
 // realParts makes the parts of a real device. close gives them up.
 func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *logrus.Entry) (p parts, close func() error, err error) {
-	link, err := newLink(c, id, func(err error) {
+	trust, err := trustOf(c)
+	if err != nil {
+		return p, nil, err
+	}
+	link, err := newLink(c, trust, id, func(err error) {
 		if err != nil {
 			log.WithError(err).Warn("cannot connect to the fleet; it is tried again, and what was accepted stays in force")
 		} else {
 			log.Info("connected to the fleet")
 		}
 	})
-	if err != nil {
-		return p, nil, err
-	}
-	documents, err := c.DocumentKeys()
 	if err != nil {
 		return p, nil, err
 	}
@@ -158,7 +146,7 @@ func realParts(ctx context.Context, c config.Config, id interpret.Agent, log *lo
 	return parts{
 		boots: begun,
 		disk:  store.Dir(c.StateDir()), device: dev, contents: dev.blobs, sweeper: sweeper{ctx, dev.Device}, link: link, reach: link.Reach,
-		open: natslink.Opener(c.Identity(), documents), supervisor: systemd{log}, beat: beat(log), log: log,
+		open: trust.Opener(c.Identity()), supervisor: systemd{log}, beat: beat(log), log: log,
 	}, dev.Close, nil
 }
 

@@ -96,7 +96,7 @@ func chooseActions(p interpret.Plan, names []string) (out []interpret.PlannedAct
 
 func approvalsOf(actions []interpret.PlannedAction) (out []interpret.Approval) {
 	for _, a := range actions {
-		out = append(out, interpret.Approval{Manifest: a.Manifest, Score: a.Score, Action: a.Action,
+		out = append(out, interpret.Approval{Manifest: a.Manifest, Score: a.Score, Action: a.Action, Effect: a.Effect,
 			Resources: append([]score.Resource{}, a.Resources...), SpecDigest: a.SpecDigest})
 	}
 	return out

@@ -129,8 +129,9 @@ func (a *demoAgent) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	trust := natslink.TrustKeys(documents, approvals, control)
 	link, err := natslink.New(natslink.Options{
-		Servers: a.config.Servers, Device: id, Seed: []byte(a.config.Seed), Keys: documents, ControlKeys: control, ApprovalKeys: approvals,
+		Servers: a.config.Servers, Device: id, Seed: []byte(a.config.Seed), Trust: trust,
 		Version: who.Version, BootID: who.BootID, Instance: who.Instance, Clock: time.Now,
 	})
 	if err != nil {
@@ -149,7 +150,7 @@ func (a *demoAgent) start(ctx context.Context) error {
 			Table: standard.Bind(a.dev), Store: books, Files: a.dev.Files(), Reach: link.Reach,
 			Eyes: &health.Eyes{Probes: a.dev.Probes(), Services: a.dev.Services(), Containers: a.dev.Containers()},
 		},
-		Recovered: rec, Open: natslink.Opener(id, documents), Link: link, Events: a.dev.Events(),
+		Recovered: rec, Open: trust.Opener(id), Link: link, Events: a.dev.Events(),
 		Supervisor: &whenReady{ready: a.ready}, Device: id.ID, Identity: who, Log: a.log,
 	})
 	halt := background(ctx, ag.Run)

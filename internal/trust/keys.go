@@ -26,15 +26,13 @@ func (r Root) Operations() (wire.KeySet, error) { return r.keySet(RoleOperator, 
 func (r Root) Control() (wire.KeySet, error) { return r.keySet(RoleControl) }
 
 // Kept are the keys that may have signed a document which this receiver accepted before: those of today, and those that
-// were retired since. Those that were compromised are not among them.
+// were revoked since, whenever that was.
 func (r Root) Kept() (wire.KeySet, error) {
 	keys := r.trusted(RolePublisher)
 	for _, k := range r.Spec.Revoked {
-		if k.Reason == Retired {
-			keys = append(keys, wire.TrustedKey{PublicKey: k.Key, Kinds: kinds[RolePublisher]})
-		}
+		keys = append(keys, wire.TrustedKey{PublicKey: k, Kinds: kinds[RolePublisher]})
 	}
-	for i := range keys { // it was accepted in its time
+	for i := range keys {
 		keys[i].From, keys[i].Until = time.Time{}, time.Time{}
 	}
 	return wire.NewKeySet(r.Metadata.Version, keys...)
@@ -43,7 +41,7 @@ func (r Root) Kept() (wire.KeySet, error) {
 func (r Root) keySet(roles ...Role) (wire.KeySet, error) {
 	keys := r.trusted(roles...)
 	for _, k := range r.Spec.Revoked {
-		keys = append(keys, wire.TrustedKey{PublicKey: k.Key, Revoked: true})
+		keys = append(keys, wire.TrustedKey{PublicKey: k, Revoked: true})
 	}
 	return wire.NewKeySet(r.Metadata.Version, keys...)
 }

@@ -43,8 +43,12 @@ type RootMetadata struct {
 type RootSpec struct {
 	// Keys that count, each once.
 	Keys []Key `json:"keys"`
-	// Revoked keys, which count no more.
-	Revoked []Revoked `json:"revoked,omitempty"`
+	// Revoked keys, which sign nothing any more. What they signed before stays in force, unless Restart ends it.
+	Revoked []string `json:"revoked,omitempty"`
+	// Restart is the version of the trust root with which the generations of documents begin anew, after somebody else had
+	// the key of a publisher: what was signed under an earlier version counts no more, whatever its generation, and a device
+	// changes nothing until something is published again.
+	Restart uint64 `json:"restart,omitzero"`
 	// Required is how many keys must sign what. If it is left out, one.
 	Required Required `json:"required,omitzero"`
 }
@@ -98,24 +102,6 @@ type Scope struct {
 	Shell bool `json:"shell,omitzero"`
 }
 
-// A Revoked key counts no more.
-type Revoked struct {
-	// Key that was trusted in an earlier version.
-	Key string `json:"key"`
-	// Reason is retired (it was replaced; what it signed before stays in force) or compromised (somebody else may have it:
-	// what it signed is not acted on any more).
-	Reason Reason `json:"reason" jsonschema:"enum=retired,enum=compromised"`
-}
-
-// A Reason says why a key counts no more.
-type Reason string
-
-// Reasons.
-const (
-	Retired     Reason = "retired"
-	Compromised Reason = "compromised"
-)
-
 // Required is how many keys must sign; 0 means 1.
 type Required struct {
 	// Root keys that must sign the next trust root.
@@ -147,18 +133,17 @@ func (r Root) Validate() []score.Problem {
 	holders := map[Role]int{}
 	for i, k := range r.Spec.Keys {
 		at := rep.At("spec", "keys", i)
-		checkKey(at, k.Key, seen)
+		checkKey(at.At("key"), k.Key, seen)
 		k.check(at)
 		for _, role := range k.Roles {
 			holders[role]++
 		}
 	}
 	for i, k := range r.Spec.Revoked {
-		at := rep.At("spec", "revoked", i)
-		checkKey(at, k.Key, seen)
-		if k.Reason != Retired && k.Reason != Compromised {
-			at.At("reason").Errorf("unknown reason %q: it is %s or %s", k.Reason, Retired, Compromised)
-		}
+		checkKey(rep.At("spec", "revoked", i), k, seen)
+	}
+	if r.Spec.Restart > r.Metadata.Version {
+		rep.At("spec", "restart").Errorf("generations cannot begin anew with version %d, this is version %d", r.Spec.Restart, r.Metadata.Version)
 	}
 	for role, n := range map[Role]struct {
 		field string
@@ -183,12 +168,12 @@ func checkKey(at *score.Report, key string, seen map[string]bool) {
 	print, _ := wire.Fingerprint(key)
 	switch {
 	case err != nil:
-		at.At("key").Errorf("%s", err)
+		at.Errorf("%s", err)
 		return
 	case text != key:
-		at.At("key").Errorf("the key must be written as %q", text)
+		at.Errorf("the key must be written as %q", text)
 	case seen[print]:
-		at.At("key").Errorf("the key is listed twice, in whatever form: two signatures by it would be one person's")
+		at.Errorf("the key is listed twice, in whatever form: two signatures by it would be one person's")
 	}
 	seen[print] = true
 }

@@ -13,6 +13,7 @@ const (
 	CodeKeyRevoked         Code = "key_revoked"
 	CodeKeyNotValid        Code = "key_not_valid" // outside of the time in which the key may sign
 	CodeOutOfScope         Code = "out_of_scope"  // the key may not sign this for that
+	CodeOldEpoch           Code = "old_epoch"     // signed under a trust root with which generations had not begun anew
 	CodeUnknownEpoch       Code = "unknown_epoch" // signed under a newer trust root: fetch the roots first
 	CodeWrongPurpose       Code = "wrong_purpose"
 	CodeWrongAudience      Code = "wrong_audience"

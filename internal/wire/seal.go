@@ -94,6 +94,7 @@ type Expect struct {
 	Audience   string
 	Now        time.Time // zero when the clock cannot be trusted: then age is no reason to refuse
 	Signatures int       // how many keys must have signed; 0 means 1
+	Since      uint64    // version of the trust root under which it must have been signed at least
 }
 
 // Verified is a statement that was signed by keys which may, for this receiver, with its payload as carried. It points
@@ -143,6 +144,8 @@ func (e Envelope) Verify(keys KeySet, want Expect) (Verified, error) {
 		r = refuse(CodeWrongAudience, "a document for %q, this is %q", st.Audience, want.Audience)
 	case keys.epoch != 0 && st.Epoch > keys.epoch:
 		r = refuse(CodeUnknownEpoch, "signed under trust root %d, known is %d", st.Epoch, keys.epoch)
+	case st.Epoch < want.Since:
+		r = refuse(CodeOldEpoch, "signed under trust root %d, and what was signed before version %d counts no more", st.Epoch, want.Since)
 	case st.Generation == 0:
 		r = refuse(CodeMalformed, "no generation")
 	case st.Encoding != EncodingNone && st.Encoding != EncodingGzip:

@@ -149,6 +149,7 @@ const (
 	AllInfo       = prefixInfo + anyDevice
 	AllAudit      = prefixAudit + anyDevice
 	AllConfig     = prefixConfig + ">"
+	AllRoots      = prefixConfig + keyRoot + "*" // where a device hears of trust roots
 
 	anyDevice = "*.*"
 )
