@@ -71,7 +71,7 @@ var layers = []layer{
 		"the bytes between the two ends: it knows neither the agent nor the language (S03, S08, S32)"},
 	{"internal/release", "", "builds what others get, with the standard library and Go alone"},
 	{"internal/trust", "score internal/wire", "whose signatures count is said in the words of the language, for both ends of the wire"},
-	{"internal/...", "score internal/wire github.com/nats-io", "nobody else's API, and below everything but the language"},
+	{"internal/...", "internal/wire github.com/nats-io", "nobody else's API, and below everything but the language"},
 	{"cmd/continuo-agent", "score topology topology/pi interpret interpret/standard agent agent/... internal/wire schemas/source cmd/internal/... " +
 		"github.com/spf13 github.com/sirupsen/logrus github.com/coreos/go-systemd " +
 		"golang.org/x/sys",
