@@ -62,8 +62,11 @@ func Faultf(code Code, format string, args ...any) *Fault {
 }
 
 // FaultOf returns err as a fault. What is not one yet gets its code from the errno or
-// the context error inside it.
+// the context error inside it. No error is a fault without a code.
 func FaultOf(err error) *Fault {
+	if err == nil {
+		return &Fault{}
+	}
 	if f, ok := errors.AsType[*Fault](err); ok {
 		if f.Text == err.Error() {
 			return f

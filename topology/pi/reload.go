@@ -127,7 +127,7 @@ func (r *reloader) loadAll(ctx context.Context) error {
 // finish pays what is owed at the end of a batch. A manager that does not run reads everything when it starts.
 func (r *reloader) finish(ctx context.Context) error {
 	err := r.once(ctx, func() bool { _, atAll := r.debts.Any(); return atAll })
-	if topology.FaultOf(err).Code == topology.CodeUnavailable {
+	if err != nil && topology.FaultOf(err).Code == topology.CodeUnavailable {
 		return nil
 	}
 	return err
