@@ -5,10 +5,6 @@ package config
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -218,25 +214,6 @@ func checkKeys(r *score.Report, keys []string) {
 			r.At(i).Errorf("the key is listed twice")
 		}
 	}
-}
-
-// CheckFiles looks at the file of the credential: a secret that others can read is none.
-func (c Config) CheckFiles() error {
-	if c.Credentials.File == "" {
-		return nil
-	}
-	st, err := os.Stat(c.Credentials.File)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("cannot use the credential file %s: it is not there", c.Credentials.File)
-	case err != nil:
-		return fmt.Errorf("cannot use the credential file: %w", err)
-	case !st.Mode().IsRegular():
-		return fmt.Errorf("cannot use the credential file %s: it is not a regular file", c.Credentials.File)
-	case st.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("cannot use the credential file %s: its mode is %04o and others may read it; run chmod 0600 %[1]s", c.Credentials.File, st.Mode().Perm())
-	}
-	return nil
 }
 
 // Identity names the device in its fleet.

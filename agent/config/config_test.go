@@ -1,8 +1,6 @@
 package config
 
 import (
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -88,37 +86,6 @@ func TestValidate(t *testing.T) {
 				t.Errorf("a secret is shown: %s", all)
 			}
 		})
-	}
-}
-
-func TestCheckFiles(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "seed")
-	if err := os.WriteFile(file, []byte("SU"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := good(t)
-	c.Credentials.File = file
-	if err := c.CheckFiles(); err != nil {
-		t.Error(err)
-	}
-	if err := os.Chmod(file, 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.CheckFiles(); err == nil || !strings.Contains(err.Error(), "its mode is 0640 and others may read it; run chmod 0600 "+file) {
-		t.Errorf("got %v", err)
-	}
-	c.Credentials.File = dir
-	if err := c.CheckFiles(); err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
-		t.Errorf("got %v", err)
-	}
-	c.Credentials.File = filepath.Join(dir, "none")
-	if err := c.CheckFiles(); err == nil || !strings.Contains(err.Error(), "it is not there") {
-		t.Errorf("got %v", err)
-	}
-	c.Credentials = Credentials{Type: CredentialsNone}
-	if err := c.CheckFiles(); err != nil {
-		t.Error(err)
 	}
 }
 

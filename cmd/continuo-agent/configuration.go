@@ -30,6 +30,11 @@ func (s *settings) flags(cmd *cobra.Command) {
 // its place.
 func (s settings) read(cmd *cobra.Command) (config.Config, error) {
 	var c config.Config
+	if s.file != "-" {
+		if err := config.CheckFile(s.file); err != nil {
+			return c, err
+		}
+	}
 	data, err := cli.ReadInput(cmd.Context(), s.file, cmd.InOrStdin())
 	if err != nil {
 		return c, &cli.UsageError{Err: fmt.Errorf("%w; continuo up --device ID writes one for a device, and --config names another place", err)}
