@@ -227,6 +227,8 @@ func (l *Link) notConnected(err error) {
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && time.Now().Before(invalid.Cert.NotBefore):
 		l.problem(CodeLink, "the clock of this device is earlier than the certificate of the server; it connects when the clock is set")
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		l.problem(CodeLink, "the server offers no encryption, and this device asks for it: it is another server, or somebody is on the way to it")
 	case isCertificate(err):
 		l.problem(CodeLink, fmt.Sprintf("the server cannot be trusted: %v", err))
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked),

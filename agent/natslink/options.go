@@ -3,6 +3,7 @@ package natslink
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -122,6 +123,9 @@ func (o *Options) check() error {
 }
 
 func parseServer(s string) (*url.URL, error) {
+	if strings.Contains(s, "@") { // and it is not shown, here and below
+		return nil, errors.New("cannot use a server whose URL holds a user or a password: give a seed file or a credentials file")
+	}
 	if strings.Contains(s, ",") {
 		return nil, fmt.Errorf("cannot use server %q: it holds a comma; give each server by itself", s)
 	}
@@ -161,6 +165,9 @@ func (o *Options) connectOptions() ([]nats.Option, error) {
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(time.Minute),
 		nats.CustomInboxPrefix(wire.InboxPrefix(o.Device)),
+		// What a server tells of others comes before anything is encrypted: who is on the way could name a server of his
+		// own, and its certificate would be good for its own name.
+		nats.IgnoreDiscoveredServers(),
 	}
 	login, err := o.login()
 	if err != nil {

@@ -32,7 +32,8 @@ func TestOptions(t *testing.T) { // X20, cases 115
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "nothing")
-	if err := os.WriteFile(file, []byte("nothing"), 0o600); err != nil {
+	const content = "whatever such a file holds"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {
@@ -46,6 +47,19 @@ func TestOptions(t *testing.T) { // X20, cases 115
 		{"plaintext allowed", func(o *Options) { o.Servers, o.Plaintext = []string{"nats://198.51.100.1"}, true }, ""},
 		{"seed", func(o *Options) { o.Seed = seed }, ""},
 		{"plaintext", func(o *Options) { o.Servers = []string{"nats://127.0.0.1", "nats://198.51.100.1"} }, "would not be encrypted"},
+		{"IPv6 loopback", func(o *Options) { o.Servers = []string{"nats://[::1]:4222"} }, ""},
+		{"localhost", func(o *Options) { o.Servers = []string{"ws://localhost:8080"} }, ""},
+		{"another machine, and encryption for all", func(o *Options) { o.Servers = []string{"tls://hub.example.org", "nats://198.51.100.1"} }, ""},
+		{"no scheme, another machine", func(o *Options) { o.Servers = []string{"198.51.100.1:4222"} }, "would not be encrypted"},
+		{"IPv6", func(o *Options) { o.Servers = []string{"nats://[2001:db8::1]:4222"} }, "would not be encrypted"},
+		{"IPv4 in IPv6", func(o *Options) { o.Servers = []string{"nats://[::ffff:198.51.100.1]:4222"} }, "would not be encrypted"},
+		{"every address", func(o *Options) { o.Servers = []string{"nats://0.0.0.0:4222"} }, "would not be encrypted"},
+		{"websocket", func(o *Options) { o.Servers = []string{"ws://198.51.100.1:8080"} }, "would not be encrypted"},
+		{"a name that begins like ours", func(o *Options) { o.Servers = []string{"nats://localhost.example.org:4222"} }, "would not be encrypted"},
+		{"a name that begins like an address", func(o *Options) { o.Servers = []string{"nats://127.0.0.1.example.org:4222"} }, "would not be encrypted"},
+		{"a name as a user", func(o *Options) { o.Servers = []string{"nats://127.0.0.1@hub.example.org:4222"} }, "holds a user or a password"},
+		{"a password", func(o *Options) { o.Servers = []string{"nats://u:hunter2@127.0.0.1:4222"} }, "holds a user or a password"},
+		{"a password, and no URL", func(o *Options) { o.Servers = []string{"nats://u:hunter2@[::1"} }, "holds a user or a password"},
 		{"no server", func(o *Options) { o.Servers = nil }, "no server is given"},
 		{"joined servers", func(o *Options) { o.Servers = []string{"nats://127.0.0.1,nats://127.0.0.2"} }, "give each server by itself"},
 		{"odd scheme", func(o *Options) { o.Servers = []string{"http://127.0.0.1"} }, "the scheme is none of"},
@@ -76,8 +90,10 @@ func TestOptions(t *testing.T) { // X20, cases 115
 			if tt.want == "" && l.o.atOnce != !strings.Contains(o.Servers[0], "hub") && !o.Plaintext {
 				t.Errorf("at once: %v", l.o.atOnce)
 			}
-			if err != nil && strings.Contains(err.Error(), string(seed)) {
-				t.Error("the seed is in the message")
+			for _, secret := range []string{string(seed), string(wrong), "SUXX", "hunter2", content} { // X89
+				if err != nil && strings.Contains(err.Error(), secret) {
+					t.Errorf("what is secret is in the message: %v", err)
+				}
 			}
 		})
 	}
