@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"sync"
 	"time"
@@ -64,6 +65,9 @@ func Connect(ctx context.Context, o Options) (*Fleet, error) {
 		}()
 		return nil, fmt.Errorf("cannot connect to %s: %w", s.shown(), ctx.Err())
 	case r := <-done:
+		if _, bad := errors.AsType[*url.Error](r.err); bad { // which holds what was given
+			return nil, fmt.Errorf("cannot connect to %s: it is not the URL of a server, such as tls://nats.example.org:4222", s.shown())
+		}
 		if r.err != nil {
 			return nil, fmt.Errorf("cannot connect to %s: %w (%s)", s.shown(), r.err, advice(r.err))
 		}

@@ -66,6 +66,9 @@ const maxKeyFile = 4 << 10
 
 // LoadKey reads the seed of a key from a file that nobody else may read.
 func LoadKey(path string) (nkeys.KeyPair, error) {
+	if seed.MatchString(path) {
+		return nil, errSeed
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read a key: %w", err)

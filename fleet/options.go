@@ -9,9 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -136,6 +136,9 @@ func (o Options) context(getenv func(string) string) (natsContext, error) {
 // filePath takes what the NATS CLI takes: a path, with ~, or as a file URL.
 func filePath(p string, getenv func(string) string) (string, error) {
 	p = strings.TrimPrefix(p, "file://")
+	if seed.MatchString(p) {
+		return "", errSeed
+	}
 	if scheme, _, ok := strings.Cut(p, "://"); ok {
 		return "", fmt.Errorf("cannot use %s:// for credentials: only files are supported here", scheme)
 	}
@@ -146,7 +149,8 @@ func filePath(p string, getenv func(string) string) (string, error) {
 }
 
 func (s settings) connectOptions() ([]nats.Option, error) {
-	var opts []nats.Option
+	// What a server tells of others comes before anything is encrypted, so that whoever is on the way could lead to his own.
+	opts := []nats.Option{nats.IgnoreDiscoveredServers()}
 	switch {
 	case s.creds != "":
 		opts = append(opts, nats.UserCredentials(s.creds))
@@ -206,17 +210,19 @@ func onlyCert(file string) (*tls.Config, error) {
 	}, nil
 }
 
-// shown is the URL for people: without a password in it.
+// shown is the URL for people: without a user, a password or a token in it, also if it is no URL.
 func (s settings) shown() string {
-	parts := strings.Split(s.url, ",")
-	for i, p := range parts {
-		if u, err := url.Parse(strings.TrimSpace(p)); err == nil && u.User != nil {
-			parts[i] = u.Redacted()
-			if _, has := u.User.Password(); !has {
-				u.User = url.User("xxxxx") // a token
-				parts[i] = u.String()
-			}
+	pieces := strings.Split(s.url, "://")
+	for i, p := range pieces {
+		if at := strings.LastIndex(p, "@"); at >= 0 {
+			pieces[i] = "xxxxx" + p[at:]
 		}
 	}
-	return strings.Join(parts, ",")
+	return strings.Join(pieces, "://")
 }
+
+// seed is what somebody may give in the place of a file that holds it.
+var seed = regexp.MustCompile(`^S[A-Z][A-Z2-7]{30,}$`)
+
+// errSeed does not say which.
+var errSeed = errors.New("cannot use a seed by itself: name a file that holds it, and think of a new one, as commands are seen by others")
