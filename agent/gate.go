@@ -23,6 +23,7 @@ type gate struct {
 	it      *item
 	renewed bool     // a score that restarts this one has changed since its last try
 	ignored bool     // how it differs does not count
+	secrets string   // what is to be kept of them; empty if it has none, or not all of them can be had
 	sealed  []string // files that it claims and that may hold a secret which it does not name
 
 	effort effort
@@ -164,7 +165,7 @@ func (g *gate) Admit(ctx context.Context, a interpret.Action) (interpret.Verdict
 	g.effort = tried
 	v.Mark = g.it.mark()
 	v.Prove, v.Opens = g.prover(ctx, g.it.score.Spec, a.Cause), g.opens(g.it.claims, g.trying())
-	v.Retry = owned && entry.SpecDigest == g.it.digest && a.Cause != interpret.CauseDependency && !g.renewed
+	v.Retry = owned && entry.SpecDigest == g.it.digest && a.Cause != interpret.CauseDependency && a.Cause != interpret.CauseSecret && !g.renewed
 	return v, nil
 }
 
@@ -236,7 +237,8 @@ func (g *gate) Done(ctx context.Context, a interpret.Action, st interpret.ScoreS
 		case i == 0 && g.restarts() && cameUp(st.Code):
 			r.Triggers = g.settled()
 		case i == 0 && g.restarts():
-			r.Triggers = unfinished(a) + g.triggers().String()
+			e, _ := g.primary()
+			r.Triggers = unfinished(a) + withSecrets(g.triggers().String(), rotationOf(e))
 		}
 		results = append(results, r)
 	}

@@ -84,6 +84,7 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 		return interpret.ScoreStatus{Outcome: interpret.Conflict, Code: interpret.CodeOwnedBy,
 			Message: fmt.Sprintf("%s is owned by manifest %q, of which this one says nothing", res, m)}, nil
 	}
+	g.secrets = g.rotation(ctx)
 	wish := interpret.Wish{Score: it.score, Cause: g.cause()}
 	wish.Restart, g.renewed = g.restart()
 	ctx, g.sealed = p.seal(ctx, it.score.Spec, it.claims, it.digest)
@@ -145,12 +146,15 @@ func word(st interpret.ScoreStatus) string {
 	return string(st.Outcome)
 }
 
-// cause is why a difference is there: the wish is new, or was never true, or reality moved. A
+// cause is why a difference is there: the wish is new, or was never true, or a secret of it has another value, or reality moved. A
 // manifest without a generation counts as changed by this device if it was ever played.
 func (g *gate) cause() interpret.Cause {
 	e, owned := g.primary()
 	applied := e.LastChanged > 0 || g.it.manifest.generation == 0 && e.Applied > 0
 	if owned && e.SpecDigest == g.it.digest && applied {
+		if g.rotated(e) {
+			return interpret.CauseSecret
+		}
 		return interpret.CauseDrift
 	}
 	if _, back := g.plan.back[g.it.manifest.name]; back {

@@ -82,12 +82,12 @@ func onlyTriggered(changes []interpret.Change, field string) bool {
 }
 
 // settled is what is kept with a score that is as it should be; empty if it is not of
-// a kind that can be restarted.
+// a kind that can be restarted, and uses no secrets.
 func (g *gate) settled() string {
 	if !g.restarts() {
-		return ""
+		return g.secrets
 	}
-	return cmp.Or(g.triggers().String(), quiet)
+	return withSecrets(cmp.Or(g.triggers().String(), quiet), g.secrets)
 }
 
 // restarts reports whether the score is of a kind that can be restarted.

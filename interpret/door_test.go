@@ -77,7 +77,7 @@ func TestOneDoor(t *testing.T) {
 	want := []string{
 		"AuditEntry.Bounded", "Bind", "Brief", "Conditions.Good", "DeviceStatus.ConvergedAt", "DeviceStatus.FoldDevice", "Digest.Fingerprint", "Digest.SHA256", "Digest.String", "Fold", "Looking", "ManifestStatus.Composite",
 		"Of", "Orphan.Pending", "Outcome.Converged", "Plan.Differs", "Plan.Seal", "Public", "Read", "ScoreStatus.Converged", "Seal", "Sealed",
-		"Table.Fetches", "Table.Follows", "Table.Kinds", "Table.Looks", "Table.Observe", "Table.Observed", "Table.Play", "Table.Prefetch", "Table.Remove", "Table.Stocked",
+		"Table.Fetches", "Table.Follows", "Table.Kinds", "Table.Looks", "Table.Observe", "Table.Observed", "Table.Play", "Table.Prefetch", "Table.Remove", "Table.Secrets", "Table.Stocked",
 		"Task.Has", "Teller.Tell", "TellerOf", "Unstated", "Verbs", "Worst",
 		"onlooker.Apply", "onlooker.RemovalEffect", "onlooker.Remove", // of nothing
 		"readOnly.Admit", "readOnly.Done", "readOnly.Holds",

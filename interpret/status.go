@@ -56,6 +56,7 @@ const (
 	CauseIntent     Cause = "intent"     // the wish is new
 	CauseDrift      Cause = "drift"      // reality moved
 	CauseDependency Cause = "dependency" // a score that restarts this one has changed
+	CauseSecret     Cause = "secret"     // a secret that it uses has another value
 	CauseAbsent     Cause = "absent"     // it was applied before and is no longer wanted
 	CauseExplicit   Cause = "explicit"   // its removal was asked for in words: decommission
 	CauseLiveness   Cause = "liveness"   // it hangs, and is to start again

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/continuo-fleet/continuo/score"
 	"github.com/continuo-fleet/continuo/topology"
@@ -89,14 +90,17 @@ func (onlooker[S, O, R]) Remove(context.Context, R, S) error      { return nil }
 func (onlooker[S, O, R]) RemovalEffect(S) Effect                  { return Nothing }
 
 // A Table holds the interpreters of one topology.
-type Table struct{ byKind map[score.Kind]Binding }
+type Table struct {
+	byKind  map[score.Kind]Binding
+	secrets topology.Secrets
+}
 
 // Bind ties kinds to t. Each kind states its needs as a type constraint, so a kind
 // that needs what T lacks does not compile:
 //
 //	table := interpret.Bind(device, file.Kind, service.Kind, container.Kind)
 func Bind[T any](t T, kinds ...func(T) Binding) *Table {
-	tb := &Table{byKind: map[score.Kind]Binding{}}
+	tb := &Table{byKind: map[score.Kind]Binding{}, secrets: secretsOf(t)}
 	for _, k := range kinds {
 		b := k(t)
 		if _, dup := tb.byKind[b.kind]; dup {
@@ -114,6 +118,30 @@ func (t *Table) Kinds() []score.Kind {
 		out = append(out, k)
 	}
 	return out
+}
+
+// Secrets returns a fingerprint of the values that the secrets which s names have now; empty if it names none, or if not
+// all of them can be had.
+func (t *Table) Secrets(ctx context.Context, s score.Spec) string {
+	user, ok := s.(score.SecretUser)
+	if !ok {
+		return ""
+	}
+	names := slices.Sorted(slices.Values(user.SecretNames()))
+	if len(names) == 0 {
+		return ""
+	}
+	var all []byte
+	defer func() { clear(all) }()
+	for _, name := range names {
+		value, err := t.secrets.Secret(ctx, name)
+		if err != nil {
+			return ""
+		}
+		all = fmt.Appendf(all, "%q %q\n", name, value)
+		clear(value)
+	}
+	return t.secrets.Fingerprint(all)
 }
 
 // Looks reports whether a kind is looked at and never made true.

@@ -35,11 +35,13 @@ type Teller struct{ secrets topology.Secrets }
 
 // TellerOf returns the Teller of a device: with the key of its secrets, as previews on it have it, too. On a device without
 // secrets nothing is told of what is not for everybody.
-func TellerOf(device any) Teller {
+func TellerOf(device any) Teller { return Teller{secretsOf(device)} }
+
+func secretsOf(device any) topology.Secrets {
 	if h, ok := device.(topology.HasSecrets); ok {
-		return Teller{h.Secrets()}
+		return h.Secrets()
 	}
-	return Teller{topology.NoSecrets{}}
+	return topology.NoSecrets{}
 }
 
 // Tell returns what may be told of a content. Its sha256 is, if public, or if it is what is stated: short contents, such as a

@@ -407,6 +407,11 @@ func TestWords(t *testing.T) {
 			return was == score.AbsentReport
 		})
 	}
+	add("secret", func(q *Question) bool { // what was rotated is a change that something follows from
+		was := q.Cause
+		q.Cause = interpret.CauseSecret
+		return was == interpret.CauseDependency
+	})
 	add("restore", func(q *Question) bool {
 		was := q.Policy.OnAbsent
 		q.Policy.OnAbsent = score.AbsentRestore

@@ -139,11 +139,13 @@ func refuse(code interpret.Code, why string) Answer {
 var (
 	intent     fact = func(q *Question) bool { return q.Cause == interpret.CauseIntent }
 	drift      fact = func(q *Question) bool { return q.Cause == interpret.CauseDrift }
-	dependency fact = func(q *Question) bool { return q.Cause == interpret.CauseDependency }
-	absent     fact = func(q *Question) bool { return q.Cause == interpret.CauseAbsent }
-	explicit   fact = func(q *Question) bool { return q.Cause == interpret.CauseExplicit }
-	liveness   fact = func(q *Question) bool { return q.Cause == interpret.CauseLiveness }
-	rollback   fact = func(q *Question) bool { return q.Cause == interpret.CauseRollback }
+	dependency fact = func(q *Question) bool {
+		return q.Cause == interpret.CauseDependency || q.Cause == interpret.CauseSecret // whoever gave a secret another value changed what it goes into
+	}
+	absent   fact = func(q *Question) bool { return q.Cause == interpret.CauseAbsent }
+	explicit fact = func(q *Question) bool { return q.Cause == interpret.CauseExplicit }
+	liveness fact = func(q *Question) bool { return q.Cause == interpret.CauseLiveness }
+	rollback fact = func(q *Question) bool { return q.Cause == interpret.CauseRollback }
 
 	// judgedByLast are the causes that do not come from an intent that is new.
 	judgedByLast  = either{drift, dependency, liveness, rollback}

@@ -23,7 +23,7 @@ is about what the agent accepted last. It reads only: a running agent is not dis
 Whom a manifest is for is not checked.
 
 CAUSE is why it would be done: intent (the manifest is new), drift (the device was changed),
-dependency (a score that restarts it has changed), absent (nothing names it any more), explicit
+dependency (a score that restarts it has changed), secret (one that it uses has another value), absent (nothing names it any more), explicit
 (decommission: true), rollback.
 EFFECT is the worst that it does: create, mutate, disrupt, remove, or destroy, which cannot be
 undone.
