@@ -38,7 +38,7 @@ func TestErrorsHoldNoCredential(t *testing.T) {
 	}
 	const jwt = "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ"
 	creds := func(jwt, seed string) string {
-		return "-----BEGIN NATS USER JWT-----\n" + jwt + "\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n" + seed + "\n------END USER NKEY SEED------\n"
+		return "-----" + "BEGIN NATS USER JWT-----\n" + jwt + "\n------END NATS USER JWT------\n\n-----" + "BEGIN USER NKEY SEED-----\n" + seed + "\n------END USER NKEY SEED------\n"
 	}
 	server, secure := natstest.Start(t).URL, natstest.StartTLS(t, nil).URL
 	const away = "nats://127.0.0.1:1"

@@ -125,6 +125,7 @@ func TestOnlyTheRightServer(t *testing.T) {
 			srv := serveTLS(t, tt.config)
 			told := make(chan error, 100)
 			o := Options{
+				Trust: new(Trust),
 				Servers: []string{tt.scheme + "://" + srv.Addr().String()}, Device: pi1, Instance: "i", CA: tt.ca,
 				Notice: func(err error) { told <- err }, tune: tuning{heartbeat: time.Hour},
 			}
@@ -191,7 +192,7 @@ func TestServersThatAServerNames(t *testing.T) {
 		}
 	})
 	r := &rig{t: t}
-	r.run(Options{Servers: []string{"nats://" + first.Addr().String()}, Device: pi1, Instance: "i", tune: tuning{heartbeat: time.Hour}})
+	r.run(Options{Servers: []string{"nats://" + first.Addr().String()}, Device: pi1, Instance: "i", Trust: new(Trust), tune: tuning{heartbeat: time.Hour}})
 	for range 5 { // each round tries all servers that are known
 		select {
 		case <-tries:
