@@ -92,7 +92,7 @@ func TestErrorsHoldNoCredential(t *testing.T) {
 			}
 		})
 	}
-	for name, content := range map[string]string{"cut off": string(seed)[:40], "changed": string(seed)[:20] + "A" + string(seed)[21:], "twice": string(seed) + string(seed)} {
+	for name, content := range map[string]string{"cut off": string(seed)[:40], "changed": string(seed)[:20] + string(rune('A'+(seed[20]-'A'+1)%2)) + string(seed)[21:], "twice": string(seed) + string(seed)} {
 		if _, err := LoadKey(file("signer", content)); err == nil || strings.Contains(err.Error(), string(seed)[2:20]) {
 			t.Errorf("a signing key that is %s: %v", name, err)
 		}

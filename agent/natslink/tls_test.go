@@ -125,7 +125,7 @@ func TestOnlyTheRightServer(t *testing.T) {
 			srv := serveTLS(t, tt.config)
 			told := make(chan error, 100)
 			o := Options{
-				Trust: new(Trust),
+				Trust:   new(Trust),
 				Servers: []string{tt.scheme + "://" + srv.Addr().String()}, Device: pi1, Instance: "i", CA: tt.ca,
 				Notice: func(err error) { told <- err }, tune: tuning{heartbeat: time.Hour},
 			}
