@@ -62,8 +62,8 @@ func (a *Agent) lookAtStorage(ctx context.Context) {
 		log.WithError(err).Warn("what containers are made from could not be looked at; what fails because of that is found out when it fails")
 		a.begun()
 	case damaged == "":
+		a.begun() // before it is said: who hears it may stop the agent
 		log.Info("what containers are made from is sound")
-		a.begun()
 	default:
 		a.damaged.Store(true)
 		if a.problem(CodeStorage, fmt.Sprintf("since a power cut images are damaged: %s. A container that fails because of that has its image fetched again; one that runs is left alone. podman system check --repair, and a restart of the agent, end that for all", damaged)) {

@@ -84,6 +84,10 @@ func (l *Link) chunk(ctx context.Context, sha256 string, n int64) chunk {
 			sleep(ctx, blobPause)
 			continue
 		case err != nil:
+			// The library knows that a connection is gone a moment before this link hears of it: no try is spent on that moment.
+			if time.Since(start) < blobPause {
+				sleep(ctx, blobPause)
+			}
 			continue
 		}
 		switch status := m.Header.Get("Status"); {

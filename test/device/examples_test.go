@@ -159,7 +159,7 @@ func (e *exampleDevice) end(before string) {
 	plan := e.ask(interpret.Operation{Verb: interpret.VerbPlan}).Plan
 	op := interpret.Operation{Verb: interpret.VerbApprove, Plan: plan.ID}
 	for _, a := range plan.Actions {
-		op.Approvals = append(op.Approvals, interpret.Approval{Manifest: a.Manifest, Score: a.Score, Action: a.Action, Resources: a.Resources, SpecDigest: a.SpecDigest})
+		op.Approvals = append(op.Approvals, interpret.Approval{Manifest: a.Manifest, Score: a.Score, Action: a.Action, Effect: a.Effect, Resources: a.Resources, SpecDigest: a.SpecDigest})
 	}
 	if r := e.ask(op); r.Result != interpret.ResultDone {
 		e.t.Errorf("the removal is %s %s: %s", r.Result, r.Code, r.Message)
