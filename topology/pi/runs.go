@@ -3,6 +3,7 @@ package pi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path"
 	"strconv"
@@ -117,6 +118,9 @@ func (s *services) RunOnce(ctx context.Context, unit, digest string) error {
 		return err
 	}
 	r := runRecord{Digest: digest, Boot: boot, Invocation: end.Invocation, Ended: time.Now(), Result: end.Result, ExitCode: end.ExitCode}
+	if join {
+		began = time.Time{} // by somebody else
+	}
 	r.Output, r.Truncated = s.output(ctx, unit, end.Invocation, began)
 	if err := s.keep(ctx, unit, r); err != nil {
 		return err
@@ -186,14 +190,25 @@ func (s *services) follow(ctx context.Context, unit string, join bool) (end unit
 	return end, nil
 }
 
-// output is the end of what a run wrote; nothing if that cannot be found.
+// output is the end of what a run wrote; nothing if that cannot be found. What a program wrote that was gone when the journal
+// came to it is of the unit, and of no invocation: so it is found by the time at which the run began, where that is known.
 func (s *services) output(ctx context.Context, unit, invocation string, began time.Time) (end string, more bool) {
-	match := ofRun(invocation)
-	if len(invocation) != 32 {
-		match = []string{"--since=@" + strconv.FormatInt(began.Unix(), 10), "_SYSTEMD_UNIT=" + unit}
-		if s.user != "" {
-			match = []string{match[0], "_SYSTEMD_USER_UNIT=" + unit, "_UID=" + strconv.Itoa(s.uid)}
-		}
+	of := []string{"_SYSTEMD_UNIT=" + unit}
+	if s.user != "" {
+		of = []string{"_SYSTEMD_USER_UNIT=" + unit, "_UID=" + strconv.Itoa(s.uid)}
+	}
+	since := fmt.Sprintf("--since=@%d.%06d", began.Unix(), began.Nanosecond()/1000)
+	known := len(invocation) == 32
+	var match []string
+	switch {
+	case known && began.IsZero():
+		match = ofRun(invocation)
+	case known:
+		match = append(append(append([]string{since}, ofRun(invocation)...), "+", "_TRANSPORT=stdout"), of...)
+	case began.IsZero():
+		return "", false
+	default:
+		match = append([]string{since}, of...)
 	}
 	end, more, _ = lastWords(ctx, match...)
 	return end, more
