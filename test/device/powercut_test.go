@@ -28,7 +28,7 @@ func TestStorageAfterPowerCut(t *testing.T) {
 	web.Spec = c
 	g := s.publish(web, file("conf", "/etc/kiosk/app.conf", "right\n"))
 	s.converged(g)
-	const looks, sound, bad = "was switched off without warning", "is sound", "a power cut damaged"
+	const looks, sound, bad = "is looked at before they are played", "is sound", "a power cut damaged"
 	boot := func(what string, looked bool) {
 		t.Helper()
 		instance := s.state().Status.Agent.Instance
