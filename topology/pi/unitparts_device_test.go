@@ -111,7 +111,7 @@ func TestUserManagerIsHis(t *testing.T) {
 
 func TestLinger(t *testing.T) {
 	s := device(t).Services()
-	sh(t, "useradd -m ct-linger")
+	sh(t, "systemctl restart systemd-logind; useradd -m -u 4001 ct-linger") // which another test may have cut off from the bus
 	t.Cleanup(func() {
 		sh(t, "loginctl disable-linger ct-linger; loginctl terminate-user ct-linger; sleep 1; userdel -rf ct-linger || true")
 	})
@@ -153,7 +153,7 @@ func TestLinger(t *testing.T) {
 // A user is removed with all that runs for him. What was written for his manager goes without it.
 func TestUnitOfARemovedUser(t *testing.T) {
 	s := device(t).Services()
-	sh(t, "useradd -m ct-gone")
+	sh(t, "systemctl restart systemd-logind; useradd -m -u 4002 ct-gone") // a number that nobody had whose manager still stops
 	t.Cleanup(func() { sh(t, "userdel -rf ct-gone 2>/dev/null || true") })
 	if err := s.SetLinger(t.Context(), "ct-gone", true); err != nil {
 		t.Fatal(err)
