@@ -15,25 +15,25 @@ var reaching = []string{"Install.Alias", "Install.Also", "Install.RequiredBy", "
 
 // checkReach refuses the text of a unit that reaches for the agent itself.
 func checkReach(r *Report, unit, text string) {
-	for _, s := range unitSettings(text) {
-		if !slices.Contains(reaching, s.name) {
+	for _, s := range UnitSettings(text) {
+		if !slices.Contains(reaching, s.Name) {
 			continue
 		}
-		for word := range strings.FieldsSeq(s.value) {
+		for word := range strings.FieldsSeq(s.Value) {
 			if expandUnit(strings.Trim(word, `"'`), unit) == agentUnit {
-				_, name, _ := strings.Cut(s.name, ".")
+				_, name, _ := strings.Cut(s.Name, ".")
 				r.Errorf("%s=%s reaches for the agent itself", name, agentUnit)
 			}
 		}
 	}
 }
 
-// A unitSetting is one assignment in the text of a unit.
-type unitSetting struct{ name, value string } // Section.Setting
+// A UnitSetting is one assignment in the text of a unit.
+type UnitSetting struct{ Name, Value string } // the name is Section.Setting
 
-// unitSettings takes the text of a unit apart as the service manager does: a backslash at the end of a line goes on in
+// UnitSettings takes the text of a unit apart as the service manager does: a backslash at the end of a line goes on in
 // the next, and comments in between are left out.
-func unitSettings(text string) (out []unitSetting) {
+func UnitSettings(text string) (out []UnitSetting) {
 	section, begun := "", ""
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r", "\n"), "\n") {
 		line = strings.TrimLeft(line, " \t")
@@ -48,7 +48,7 @@ func unitSettings(text string) (out []unitSetting) {
 		if strings.HasPrefix(line, "[") {
 			section = strings.Trim(line, "[]")
 		} else if key, value, is := strings.Cut(line, "="); is {
-			out = append(out, unitSetting{section + "." + strings.TrimSpace(key), strings.TrimSpace(value)})
+			out = append(out, UnitSetting{section + "." + strings.TrimSpace(key), strings.TrimSpace(value)})
 		}
 	}
 	return out

@@ -92,6 +92,9 @@ func must(t *testing.T, err error) {
 func chown(t *testing.T, name string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
+		if os.Getenv("CONTINUO_DEVICE_REQUIRED") != "" {
+			t.Fatal("only root can give a file to somebody else")
+		}
 		t.Skip("only root can give a file to somebody else")
 	}
 	must(t, os.Chown(name, 4711, -1))

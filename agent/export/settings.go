@@ -3,6 +3,8 @@ package export
 import (
 	"path"
 	"strings"
+
+	"github.com/continuo-fleet/continuo/score"
 )
 
 // A setting is one assignment in the text of a unit or a Quadlet file.
@@ -11,25 +13,10 @@ type setting struct {
 	in          string // path of the file
 }
 
-// settings takes a text apart as the service manager does: a backslash at the end of a line goes on in the next, and
-// comments in between are left out.
+// settings are those of a text, as the service manager takes it apart.
 func settings(in, text string) (out []setting) {
-	section, begun := "", ""
-	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r", "\n"), "\n") {
-		line = strings.TrimLeft(line, " \t")
-		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
-			continue
-		}
-		if rest, more := strings.CutSuffix(line, `\`); more {
-			begun += rest + " "
-			continue
-		}
-		line, begun = strings.TrimSpace(begun+line), ""
-		if strings.HasPrefix(line, "[") {
-			section = strings.Trim(line, "[]")
-		} else if key, value, is := strings.Cut(line, "="); is {
-			out = append(out, setting{section + "." + strings.TrimSpace(key), strings.TrimSpace(value), in})
-		}
+	for _, s := range score.UnitSettings(text) {
+		out = append(out, setting{s.Name, s.Value, in})
 	}
 	return out
 }

@@ -16,19 +16,28 @@ func (f files) Entries(ctx context.Context, p string, limit int) ([]string, int,
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	n, err := f.d.lookup(p)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = listable(p, n)
+	}
+	if err != nil {
 		return nil, 0, err
-	case n == nil:
-		return nil, 0, topology.Faultf(topology.CodeUnknown, "%s does not exist", p)
-	case n.typ == topology.Symlink:
-		return nil, 0, topology.Faultf(topology.CodeSymlink, "%s is a symbolic link to %s", p, n.target)
-	case n.typ != topology.Directory:
-		return nil, 0, topology.Faultf(topology.CodeNotRegular, "%s is no directory", p)
 	}
 	names := f.d.names(p)
 	more := max(0, len(names)-limit)
 	return names[:len(names)-more], more, nil
+}
+
+// listable says why what is at p has no entries.
+func listable(p string, n *inode) error {
+	switch {
+	case n == nil:
+		return topology.Faultf(topology.CodeUnknown, "%s does not exist", p)
+	case n.typ == topology.Symlink:
+		return topology.Faultf(topology.CodeSymlink, "%s is a symbolic link to %s", p, n.target)
+	case n.typ != topology.Directory:
+		return topology.Faultf(topology.CodeNotRegular, "%s is no directory", p)
+	}
+	return nil
 }
 
 // names lists what is in a directory.

@@ -108,15 +108,11 @@ func (s *snapshot) Entries(ctx context.Context, p string, limit int) ([]string, 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n, saw, err := s.look(p)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = listable(p, n)
+	}
+	if err != nil {
 		return nil, 0, err
-	case n == nil:
-		return nil, 0, topology.Faultf(topology.CodeUnknown, "%s does not exist", p)
-	case n.typ == topology.Symlink:
-		return nil, 0, topology.Faultf(topology.CodeSymlink, "%s is a symbolic link to %s", p, n.target)
-	case n.typ != topology.Directory:
-		return nil, 0, topology.Faultf(topology.CodeNotRegular, "%s is no directory", p)
 	}
 	names := d.names(p)
 	saw.listed, saw.names = true, names
