@@ -56,7 +56,7 @@ var layers = []layer{
 	{"agent/export", "score topology interpret", "it reads a device and says it in scores; how the reading is asked for and carried is a port"},
 	{"agent/natslink", "agent score interpret internal/wire internal/trust github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/go-json-experiment/json",
 		"the agent's ports over NATS: the only place that knows the agent and the wire (S03)"},
-	{"fleet", "score interpret internal/wire github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/go-json-experiment/json",
+	{"fleet", "score interpret internal/wire internal/trust github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/go-json-experiment/json",
 		"the other end: it speaks the wire and the language, and has nothing of a device"},
 	{"fleet/localnats", "fleet internal/wire github.com/nats-io", "a server for one machine: apart, so that who uses the library links no server"},
 	{"schemas", "score schemas/source github.com/santhosh-tekuri/jsonschema",

@@ -21,6 +21,7 @@ func span(letter string, from, to int) (ids []string) {
 var inScope = slices.Concat(
 	span("H", 1, 43), span("H", 45, 76), span("H", 78, 81),
 	span("G", 8, 15), span("G", 25, 45), span("G", 49, 51), span("G", 58, 61),
+	strings.Fields("G16 G62 G75 X46 X69"),
 	span("S", 1, 31), span("S", 33, 39), span("S", 43, 47), span("S", 49, 49),
 	span("X", 29, 36), span("X", 39, 39), span("X", 45, 45), span("X", 50, 50), span("X", 52, 61), span("X", 71, 71), span("X", 74, 80), span("X", 91, 92),
 	span("X", 96, 104), span("X", 106, 106), strings.Fields("K5 K16"),

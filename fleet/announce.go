@@ -75,7 +75,11 @@ func (s *service) followOnce(ctx context.Context, renewed <-chan struct{}) error
 			left.took(m)
 			s.mu.Lock()
 			s.learn(m, fresh)
+			anew := s.learnRoot(m)
 			s.mu.Unlock()
+			if anew {
+				return nil // others may sign now: all is read again
+			}
 		}
 	}
 }
@@ -136,6 +140,20 @@ func (s *service) learn(m message, p *picture) {
 			p.asked[t.Device] = q
 		}
 	}
+}
+
+// learnRoot takes the next version of the trust root, and reports whether it was one.
+func (s *service) learnRoot(m message) bool {
+	t, err := desiredKey(m.subject).Target()
+	if m.stream != wire.StreamDesired || err != nil || t.Kind != wire.KindRoot || s.o.Root.Metadata.Version == 0 || t.Root != s.o.Root.Metadata.Version+1 {
+		return false
+	}
+	e, err := wire.ParseFrame(m.data)
+	if err != nil {
+		return false
+	}
+	next, err := s.o.Root.Next(e)
+	return err == nil && s.o.trust(next) == nil
 }
 
 func (s *service) learnDocument(d Device, m message, p *picture) {

@@ -77,15 +77,15 @@ func noStore(err error) error {
 	return err
 }
 
-// seal signs an assignment as the document to be stored.
-func (w *pendingWrite) seal(as score.Assignment, signer wire.Signer, now time.Time) error {
+// seal signs an assignment as the document to be stored, under a version of the trust root.
+func (w *pendingWrite) seal(as score.Assignment, signer wire.Signer, root uint64, now time.Time) error {
 	payload, err := score.Encode(as)
 	if err != nil {
 		return err
 	}
 	st := wire.Statement{
 		Kind: wire.KindDevice, Audience: w.Device.String(), Name: as.Metadata.Name, Generation: as.Metadata.Generation,
-		Issued: wire.UnixSeconds(now), Encoding: wire.EncodingGzip, Media: wire.MediaAssignment,
+		Epoch: root, Issued: wire.UnixSeconds(now), Encoding: wire.EncodingGzip, Media: wire.MediaAssignment,
 	}
 	e, err := wire.SealEnvelope(st, payload, signer)
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *pendingWrite) seal(as score.Assignment, signer wire.Signer, now time.Ti
 	}
 	sum := sha256.Sum256(e.Payload)
 	st.Digest = sum[:]
-	w.header, w.Size, w.RawSize = nats.Header(wire.Announce(st)), len(e.Payload), len(payload)
+	w.Envelope, w.header, w.Size, w.RawSize = e, nats.Header(wire.Announce(st)), len(e.Payload), len(payload)
 	w.frame, err = e.Frame()
 	return err
 }

@@ -115,14 +115,17 @@ func EnsureKey(path string, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair
 	return kp, nil
 }
 
-// writeSecret makes a file that only its owner may read, whole or not at all, and never replaces one.
-func writeSecret(path string, b []byte) (err error) {
+// writeSecret makes a file that only its owner may read.
+func writeSecret(path string, b []byte) error { return writeNew(path, b, 0o600) }
+
+// writeNew makes a file, whole or not at all, and never replaces one.
+func writeNew(path string, b []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	tmp := fmt.Sprintf("%s.%s.tmp", path, rand.Text())
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,8 @@ type OperateOptions struct {
 	// Replace asks although the device has not answered an earlier operation. If it has not fetched that one yet, it
 	// never will.
 	Replace bool
+	// Root is the trust root that the device follows: what it does not let the signer ask for is not asked.
+	Root Root
 }
 
 // DefaultOperationLife is how long an operation is valid when nothing else is said. A device that is away for longer does
@@ -54,101 +56,149 @@ func (e *UnansweredError) Error() string {
 // that it has not answered, and that would change something, is an *[UnansweredError]. To ask for the same operation again
 // does nothing new: it has the same receipt.
 func (f *Fleet) Operate(ctx context.Context, op interpret.Operation, o OperateOptions) error {
-	d := Device{Site: cmp.Or(o.Site, wire.DefaultSite), ID: op.Device}
-	if err := d.Check(); err != nil {
-		return err
-	}
-	fail := func(err error) error {
-		if _, ok := errors.AsType[*UnansweredError](err); ok {
-			return err
-		}
-		return fmt.Errorf("cannot ask %s for the operation %q: %w", d, op.Verb, err)
-	}
-	if o.Signer == nil {
-		return fail(errors.New("no key for operations is given"))
-	}
-	if err := wire.CheckOperationID(op.ID); err != nil {
-		return fail(err)
-	}
-	now := time.Now()
-	op.APIVersion, op.Kind = score.APIVersion, interpret.OperationKind
-	if op.Expires.IsZero() {
-		op.Expires = now.Add(DefaultOperationLife)
-	}
-	op.Expires = op.Expires.UTC().Truncate(time.Second)
-	switch life := op.Expires.Sub(now); {
-	case op.Verb == "":
-		return fail(errors.New("it says not what is asked for"))
-	case life <= 0:
-		return fail(fmt.Errorf("it expired at %s", op.Expires.Format(time.RFC3339)))
-	case life > wire.MaxOperationLife:
-		return fail(fmt.Errorf("it would be valid for %s, and an operation is for at most %s", life.Round(time.Second), wire.MaxOperationLife))
-	}
-	payload, err := score.Encode(op)
+	q, err := readyOperation(op, o, false)
 	if err != nil {
-		return fail(err)
-	}
-	if len(payload) > wire.MaxOperation {
-		return fail(fmt.Errorf("it has %d bytes, and a device reads at most %d: approve fewer actions at a time", len(payload), wire.MaxOperation))
+		return err
 	}
 	const attempts = 5
 	for i := 1; ; i++ {
-		err := f.order(ctx, d, op, payload, o, now)
+		err := f.order(ctx, q, o)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, errStale) {
-			return fail(err)
+			return q.fail(err)
 		}
 		if i == attempts {
-			return fail(errors.New("others ask it for something all the time: try again"))
+			return q.fail(errors.New("others ask it for something all the time: try again"))
 		}
 	}
 }
 
+// SignOperation signs what Operate would ask for, and asks for nothing: others have to sign, too. PublishSigned asks for it.
+func SignOperation(op interpret.Operation, o OperateOptions) (Envelope, error) {
+	q, err := readyOperation(op, o, true)
+	if err != nil {
+		return Envelope{}, err
+	}
+	e, err := q.seal(uint64(q.now.UnixMilli()), o)
+	if err != nil {
+		return e, q.fail(err)
+	}
+	return e, nil
+}
+
+// A ready operation can be signed.
+type ready struct {
+	device  Device
+	op      interpret.Operation
+	payload []byte
+	now     time.Time
+}
+
+func (q ready) fail(err error) error {
+	if _, ok := errors.AsType[*UnansweredError](err); ok {
+		return err
+	}
+	return fmt.Errorf("cannot ask %s for the operation %q: %w", q.device, q.op.Verb, err)
+}
+
+// readyOperation fills in an operation, and says why nobody would do it.
+func readyOperation(op interpret.Operation, o OperateOptions, hold bool) (q ready, err error) {
+	q = ready{device: Device{Site: cmp.Or(o.Site, wire.DefaultSite), ID: op.Device}, op: op, now: time.Now()}
+	if err := q.device.Check(); err != nil {
+		return q, err
+	}
+	if o.Signer == nil {
+		return q, q.fail(errors.New("no key for operations is given"))
+	}
+	if err := wire.CheckOperationID(op.ID); err != nil {
+		return q, q.fail(err)
+	}
+	op.APIVersion, op.Kind = score.APIVersion, interpret.OperationKind
+	if op.Expires.IsZero() {
+		op.Expires = q.now.Add(DefaultOperationLife)
+	}
+	op.Expires = op.Expires.UTC().Truncate(time.Second)
+	switch life := op.Expires.Sub(q.now); {
+	case op.Verb == "":
+		return q, q.fail(errors.New("it says not what is asked for"))
+	case life <= 0:
+		return q, q.fail(fmt.Errorf("it expired at %s", op.Expires.Format(time.RFC3339)))
+	case life > wire.MaxOperationLife:
+		return q, q.fail(fmt.Errorf("it would be valid for %s, and an operation is for at most %s", life.Round(time.Second), wire.MaxOperationLife))
+	}
+	if err := mayAsk(o.Root, o.Signer, q.device, op, hold); err != nil {
+		return q, q.fail(err)
+	}
+	q.op = op
+	if q.payload, err = score.Encode(op); err != nil {
+		return q, q.fail(err)
+	}
+	if len(q.payload) > wire.MaxOperation {
+		return q, q.fail(fmt.Errorf("it has %d bytes, and a device reads at most %d: approve fewer actions at a time", len(q.payload), wire.MaxOperation))
+	}
+	return q, nil
+}
+
+// seal signs it. It is not compressed: its digest must be that of the same operation at any other time.
+func (q ready) seal(generation uint64, o OperateOptions) (Envelope, error) {
+	st := wire.Statement{
+		Kind: wire.KindApproval, Audience: q.device.String(), Name: string(q.op.Verb), Generation: generation, Epoch: o.Root.Metadata.Version,
+		Issued: wire.UnixSeconds(q.now), NotAfter: wire.UnixSeconds(q.op.Expires), Media: wire.MediaOperation,
+	}
+	return wire.SealEnvelope(st, q.payload, o.Signer)
+}
+
 // order stores an operation if nothing that matters is in its place.
-func (f *Fleet) order(ctx context.Context, d Device, op interpret.Operation, payload []byte, o OperateOptions, now time.Time) error {
-	key := wire.ApprovalKey(d)
+func (f *Fleet) order(ctx context.Context, q ready, o OperateOptions) error {
+	key := wire.ApprovalKey(q.device)
 	before, err := f.stored(ctx, key)
+	if err != nil {
+		return err
+	}
+	least, err := f.vacant(ctx, q.device, q.op.ID, before, q.now, o.Replace)
 	if err != nil {
 		return err
 	}
 	// Above everything that the device can have seen, also when the store has forgotten it: devices do not look at what is
 	// older than the last.
-	generation := uint64(now.UnixMilli())
-	if q, ok := readQuestion(before.frame); ok {
-		if q.generation == math.MaxUint64 {
-			return fmt.Errorf("what is stored under %s has the highest generation there is: delete that key, and restart the agent", key)
-		}
-		generation = max(generation, q.generation+1)
-		if !o.Replace && q.operation.ID != op.ID && q.operation.Verb != interpret.VerbPlan && q.open(now) {
-			_, answered, err := f.Receipt(ctx, d, q.operation.ID)
-			if err != nil {
-				return err
-			}
-			if !answered {
-				return &UnansweredError{d, q.operation}
-			}
-		}
-	}
-	// It is not compressed: its digest must be that of the same operation at any other time.
-	st := wire.Statement{
-		Kind: wire.KindApproval, Audience: d.String(), Name: string(op.Verb), Generation: generation,
-		Issued: wire.UnixSeconds(now), NotAfter: wire.UnixSeconds(op.Expires), Media: wire.MediaOperation,
-	}
-	e, err := wire.SealEnvelope(st, payload, o.Signer)
+	e, err := q.seal(max(uint64(q.now.UnixMilli()), least), o)
 	if err != nil {
 		return err
 	}
+	return f.storeOperation(ctx, key, e, before.revision)
+}
+
+// vacant says whether an operation may take the place of the one that is stored for d, and the least generation that it must
+// have.
+func (f *Fleet) vacant(ctx context.Context, d Device, id string, before document, now time.Time, replace bool) (least uint64, err error) {
+	q, ok := readQuestion(before.frame)
+	switch {
+	case !ok:
+		return 0, nil
+	case q.generation == math.MaxUint64:
+		return 0, fmt.Errorf("what is stored under %s has the highest generation there is: delete that key, and restart the agent", wire.ApprovalKey(d))
+	case replace, q.operation.ID == id, q.operation.Verb == interpret.VerbPlan, !q.open(now):
+		return q.generation + 1, nil
+	}
+	_, answered, err := f.Receipt(ctx, d, q.operation.ID)
+	if err == nil && !answered {
+		err = &UnansweredError{d, q.operation}
+	}
+	return q.generation + 1, err
+}
+
+func (f *Fleet) storeOperation(ctx context.Context, key wire.Key, e Envelope, revision uint64) error {
 	frame, err := e.Frame()
 	if err != nil {
 		return err
 	}
-	st, _, err = wire.Peek(frame)
+	st, _, err := e.Peek()
 	if err != nil {
 		return err
 	}
-	return f.replace(ctx, key, frame, nats.Header(wire.Announce(st)), before.revision)
+	return f.replace(ctx, key, frame, nats.Header(wire.Announce(st)), revision)
 }
 
 // A question is an operation as it is stored. Whether somebody signed it who may is for the device.

@@ -19,9 +19,18 @@ import (
 
 // PublishOptions say how manifests are published.
 type PublishOptions struct {
-	Signer wire.Signer // the operator key
+	Signer wire.Signer // the key of a publisher
 	Site   string      // of the devices that are named without one; empty means main
 	DryRun bool        // tell what would change, and write nothing
+
+	// Root is the trust root that devices follow: what it does not let the signer say is not published. Without it only what
+	// the signer published before is changed.
+	Root Root
+	// Anew begins with nothing where devices do not take what is published now: its signer was revoked, or generations began
+	// anew since.
+	Anew bool
+	// Hold signs and stores nothing: others have to sign, too. What they sign is in the publications.
+	Hold bool
 }
 
 // A Publication is what came of publishing for one device.
@@ -32,6 +41,9 @@ type Publication struct {
 	Size       int              `json:"size,omitzero"`    // bytes as carried
 	RawSize    int              `json:"rawSize,omitzero"` // bytes when opened
 	Manifests  []ManifestChange `json:"manifests"`
+
+	// Envelope is the signed document.
+	Envelope Envelope `json:"-"`
 }
 
 // Changes reports whether the document is, or would be, another one.
@@ -160,7 +172,7 @@ func (f *Fleet) change(ctx context.Context, edits map[Device]edit, o PublishOpti
 	var ready []pendingWrite
 	var problems []error
 	for i, d := range devices {
-		w, err := f.prepare(ctx, d, edits[d], states[i], keys, o.Signer)
+		w, err := f.prepare(ctx, d, edits[d], states[i], keys, o)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("cannot publish for %s: %w", d, err))
 		}
@@ -172,12 +184,12 @@ func (f *Fleet) change(ctx context.Context, edits map[Device]edit, o PublishOpti
 	out := make([]Publication, len(ready))
 	for i, w := range ready {
 		out[i] = w.Publication
-		if o.DryRun || !w.Changes() {
+		if o.DryRun || o.Hold || !w.Changes() {
 			continue
 		}
 		if err := f.replace(ctx, wire.DeviceKey(w.Device), w.frame, w.header, w.base.revision); err != nil {
 			if errors.Is(err, errStale) {
-				err = f.stale(ctx, w, keys)
+				err = f.stale(ctx, w, keys, o.Root)
 			} else {
 				err = fmt.Errorf("cannot publish for %s: %w", w.Device, err)
 			}
@@ -189,8 +201,8 @@ func (f *Fleet) change(ctx context.Context, edits map[Device]edit, o PublishOpti
 }
 
 // prepare merges an edit into what is published for d now.
-func (f *Fleet) prepare(ctx context.Context, d Device, e edit, state DeviceState, keys KeySet, signer wire.Signer) (pendingWrite, error) {
-	doc, err := f.present(ctx, d, keys)
+func (f *Fleet) prepare(ctx context.Context, d Device, e edit, state DeviceState, keys KeySet, o PublishOptions) (pendingWrite, error) {
+	doc, err := f.base(ctx, d, keys, o.Root, o.Anew)
 	if err != nil {
 		return pendingWrite{}, err
 	}
@@ -215,14 +227,17 @@ func (f *Fleet) prepare(ctx context.Context, d Device, e edit, state DeviceState
 	for _, m := range as.Spec.Manifests {
 		as.Spec.Scores += len(m.Spec.Scores)
 	}
-	err = w.seal(as, signer, time.Now())
+	if err := mayPublish(o.Root, o.Signer, d, as, o.Hold); err != nil {
+		return pendingWrite{}, err
+	}
+	err = w.seal(as, o.Signer, o.Root.Metadata.Version, time.Now())
 	return w, err
 }
 
 // stale says what somebody else published instead.
-func (f *Fleet) stale(ctx context.Context, w pendingWrite, keys KeySet) error {
+func (f *Fleet) stale(ctx context.Context, w pendingWrite, keys KeySet, r Root) error {
 	e := &StaleError{Device: w.Device}
-	now, err := f.present(ctx, w.Device, keys)
+	now, err := f.base(ctx, w.Device, keys, r, false)
 	if err != nil {
 		return e
 	}

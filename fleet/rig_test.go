@@ -81,7 +81,7 @@ func (r *rig) serve(o fleet.ServeOptions) (stop func()) {
 		r.t.Fatal(err)
 	}
 	o.Signer = r.keys.Control
-	if o.Keys, err = fleet.DocumentKeys(operator); err != nil {
+	if o.Keys, err = fleet.DocumentKeys(operator); err != nil { // a trust root says so in its place
 		r.t.Fatal(err)
 	}
 	f := r.connect(r.srv.Controller)

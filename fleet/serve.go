@@ -18,6 +18,7 @@ import (
 type ServeOptions struct {
 	Signer   wire.Signer   // the control key
 	Keys     KeySet        // who may sign documents: others are not announced
+	Root     Root          // the trust root that says so in place of Keys; what is published of it later is followed
 	Interval time.Duration // between heartbeats; 0 means 30 s, which is also the most
 	Poll     time.Duration // between a device's own looks at its document; 0 means 5 min
 	// Reconnect is how long devices spread their reconnects; 0 means as the number of devices asks for.
@@ -53,6 +54,9 @@ func (f *Fleet) Serve(ctx context.Context, o ServeOptions) error {
 	if o.Notice == nil {
 		o.Notice = func(error) {}
 	}
+	if err := o.trust(o.Root); err != nil {
+		return fmt.Errorf("cannot serve: %w", err)
+	}
 	s := &service{Fleet: f, o: o, picture: newPicture(), seen: map[Device]sighting{}, complained: map[Device]time.Time{}, notes: make(chan note, 1024)}
 	sub, err := f.nc.QueueSubscribe(wire.AllHeartbeats, queue, s.answer)
 	if err != nil {
@@ -73,6 +77,15 @@ func (f *Fleet) Serve(ctx context.Context, o ServeOptions) error {
 		}
 	}
 	return nil
+}
+
+// trust makes r the trust root that counts, if it is one.
+func (o *ServeOptions) trust(r Root) (err error) {
+	if r.Metadata.Version > 0 {
+		o.Root = r
+		o.Keys, err = r.Kept()
+	}
+	return err
 }
 
 // service is one control service.

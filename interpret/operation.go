@@ -1,6 +1,7 @@
 package interpret
 
 import (
+	"slices"
 	"time"
 
 	"github.com/continuo-fleet/continuo/score"
@@ -165,4 +166,11 @@ type ReceiptAction struct {
 	Diff string `json:"diff,omitempty"`
 	// Backup names the copy of what was overwritten.
 	Backup string `json:"backup,omitempty"`
+}
+
+// Destroys reports whether it lets something be destroyed. An effect that this version does not know counts as the worst.
+func (op Operation) Destroys() bool {
+	return slices.ContainsFunc(op.Approvals, func(a Approval) bool {
+		return !slices.Contains([]Effect{Nothing, Create, Mutate, Disrupt, Remove}, a.Effect)
+	})
 }

@@ -217,11 +217,7 @@ func operationOf(v wire.Verified, d wire.Device) (opened, error) {
 	return op, nil
 }
 
-// actOf is what an operation asks for, as far as scopes go. An effect that this version does not know counts as the worst.
+// actOf is what an operation asks for, as far as scopes go.
 func actOf(d wire.Device, op opened) trust.Act {
-	harmless := []interpret.Effect{interpret.Nothing, interpret.Create, interpret.Mutate, interpret.Disrupt, interpret.Remove}
-	return trust.Act{
-		Device: d, Approve: op.Verb == interpret.VerbApprove,
-		Destroy: slices.ContainsFunc(op.Approvals, func(a interpret.Approval) bool { return !slices.Contains(harmless, a.Effect) }),
-	}
+	return trust.Act{Device: d, Approve: op.Verb == interpret.VerbApprove, Destroy: op.Destroys()}
 }

@@ -34,6 +34,8 @@ type asking struct {
 	reason  string
 	expires end
 	replace bool
+	out     string
+	device  fleet.Device
 }
 
 // flags adds the flags of every question.
@@ -54,6 +56,7 @@ func (a *asking) changing(cmd *cobra.Command, confirm string) {
 	f.StringVar(&a.id, "operation", "", "id of the operation, to ask for the same one again: it is done once (default a new one)")
 	f.StringVar(&a.reason, "reason", "", "why, for the records")
 	f.Var(&a.expires, "expires", "how long the device may take to fetch and do it, or until when (default 1h, at most 24h)")
+	f.StringVar(&a.out, "out", "", "file to write the signed operation to, and ask for nothing: others sign it with continuo sign, and continuo publish asks for it")
 	f.BoolVar(&a.replace, "replace", false, "ask although an earlier operation is not answered: if the device has not fetched that one, it never will")
 }
 
@@ -104,12 +107,15 @@ func (a *asking) who() string {
 func (a *asking) operation(d fleet.Device, op interpret.Operation) interpret.Operation {
 	op.APIVersion, op.Kind = score.APIVersion, interpret.OperationKind
 	op.Device, op.Actor, op.Reason, op.Expires = d.ID, a.who(), a.reason, a.expires.time()
-	op.ID = a.id
+	op.ID, a.device = a.id, d
 	return op
 }
 
 // ask asks d and gives the answer.
 func (a *asking) ask(ctx context.Context, f *fleet.Fleet, d fleet.Device, op interpret.Operation) (interpret.Receipt, error) {
+	if a.out != "" {
+		return interpret.Receipt{}, cli.Usagef("--out and --confirm do not go together: what is written to a file is asked for later")
+	}
 	signer, err := a.signing(a.key)
 	if err != nil {
 		return interpret.Receipt{}, err
@@ -117,7 +123,11 @@ func (a *asking) ask(ctx context.Context, f *fleet.Fleet, d fleet.Device, op int
 	op.ID = cmp.Or(op.ID, fleet.NewOperationID())
 	patient, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	err = f.Operate(patient, op, fleet.OperateOptions{Signer: signer, Site: d.Site, Replace: a.replace})
+	root, err := a.followed(patient, f, a.key)
+	if err != nil {
+		return interpret.Receipt{}, err
+	}
+	err = f.Operate(patient, op, fleet.OperateOptions{Signer: signer, Site: d.Site, Replace: a.replace, Root: root})
 	if open, ok := errors.AsType[*fleet.UnansweredError](err); ok {
 		if op.Verb == interpret.VerbRollbackCheck {
 			return interpret.Receipt{}, fmt.Errorf("cannot ask %s: it has not answered operation %s yet; wait for it: continuo receipts %[1]s %[2]s", name(d), show.Text(open.Operation.ID))
@@ -197,6 +207,9 @@ type preview struct {
 // preview shows what would be asked, in words, and what more tells about it.
 func (a *asking) preview(cmd *cobra.Command, p preview, words string, more func() error) error {
 	op := p.Operation
+	if a.out != "" {
+		return a.hold(cmd, op)
+	}
 	done, err := a.format.Write(cmd.OutOrStdout(), p)
 	if !done {
 		fmt.Fprintf(cmd.OutOrStdout(), "would ask %s to %s\nby %s, valid until %s", show.Text(op.Device), words, show.Text(op.Actor), op.Expires.UTC().Format(time.RFC3339))

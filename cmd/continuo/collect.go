@@ -34,7 +34,7 @@ lately. Devices keep what their last good versions need by themselves. Without -
 shows that, and ends with 0. The store is an object store of NATS: nats object ls blobs shows it, too.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, keys, err := c.operator(key)
+			signer, err := c.signing(key)
 			if err != nil {
 				return err
 			}
@@ -43,6 +43,14 @@ shows that, and ends with 0. The store is an object store of NATS: nats object l
 				return err
 			}
 			defer f.Close()
+			root, err := c.followed(cmd.Context(), f, key)
+			if err != nil {
+				return err
+			}
+			keys, err := readable(root, signer)
+			if err != nil {
+				return err
+			}
 			all, err := f.Blobs(cmd.Context(), keys)
 			if err != nil {
 				return err

@@ -21,6 +21,7 @@ import (
 type connection struct {
 	o    fleet.Options
 	data string
+	root string // directory of the trust root
 }
 
 // flags adds the flags of the NATS CLI.
@@ -37,6 +38,7 @@ func (c *connection) flags(cmd *cobra.Command) {
 	f.StringVar(&c.o.CA, "tlsca", "", "PEM file of the server's CA")
 	f.StringVar(&c.o.InboxPrefix, "inbox-prefix", "", "prefix of inboxes, for servers that ask for one")
 	dataFlag(cmd, &c.data)
+	f.StringVar(&c.root, "trust-root", "", "directory with the trust root that devices follow, or none (default DATA/trust)")
 }
 
 // dataFlag adds the flag that names the directory of `continuo up`.
@@ -67,11 +69,7 @@ type as func(localnats.Dir) fleet.Options
 // options says which server it is: what flags or the environment name, else the one that
 // `continuo up` runs, or ran, on this machine.
 func (c *connection) options(user as) (fleet.Options, error) {
-	named := cmp.Or(c.o.Server, c.o.Context, c.o.Creds, c.o.NKey, c.o.User) != ""
-	for _, name := range []string{"NATS_URL", "NATS_CONTEXT", "NATS_CREDS", "NATS_NKEY", "NATS_USER", "NATS_TOKEN"} {
-		named = named || os.Getenv(name) != ""
-	}
-	if named {
+	if c.named() {
 		return c.o, nil
 	}
 	dir, err := dataDir(c.data)
@@ -93,6 +91,15 @@ func (c *connection) options(user as) (fleet.Options, error) {
 	}
 	o.Cert, o.Key, o.InboxPrefix = c.o.Cert, c.o.Key, c.o.InboxPrefix
 	return o, nil
+}
+
+// named reports whether flags or the environment say which server it is.
+func (c *connection) named() bool {
+	named := cmp.Or(c.o.Server, c.o.Context, c.o.Creds, c.o.NKey, c.o.User) != ""
+	for _, name := range []string{"NATS_URL", "NATS_CONTEXT", "NATS_CREDS", "NATS_NKEY", "NATS_USER", "NATS_TOKEN"} {
+		named = named || os.Getenv(name) != ""
+	}
+	return named
 }
 
 // connect connects. While patient lasts, a server that is not there yet is waited for.
@@ -131,21 +138,6 @@ func (c *connection) connectAs(ctx context.Context, user as, patient bool) (*fle
 // signing is the key that signs documents.
 func (c *connection) signing(file string) (nkeys.KeyPair, error) {
 	return c.key(file, "operator.nk", "--key")
-}
-
-// operator is the key that documents are signed with, and the set of it alone: what is read
-// back was signed by who reads.
-func (c *connection) operator(file string) (nkeys.KeyPair, fleet.KeySet, error) {
-	signer, err := c.signing(file)
-	if err != nil {
-		return nil, fleet.KeySet{}, err
-	}
-	public, err := signer.PublicKey()
-	if err != nil {
-		return nil, fleet.KeySet{}, fmt.Errorf("cannot read the operator key: %w", err)
-	}
-	keys, err := fleet.DocumentKeys(public)
-	return signer, keys, err
 }
 
 // key reads a key from a file, or the one of this name in the data directory. None is

@@ -23,7 +23,8 @@ var asks = map[string]string{
 	"completion": "prints a script", "help": "prints a text", "explain": "prints a text", "version": "prints a line", "validate": "reads files",
 	"status": "reads the fleet", "watch": "reads the fleet", "receipts": "reads the fleet", "history": "reads the fleet", "info": "reads the fleet",
 	"plan": "the device looks and answers", "rollback-check": "the device looks and answers",
-	"up": "runs a server", "serve": "runs a service", "setup": "creates streams that are missing, on a server", "demo": "has devices of its own",
+	"keys": "makes files; what publish hands on to devices is previewed, and so is each change: TestKeys",
+	"up":   "runs a server", "serve": "runs a service", "setup": "creates streams that are missing, on a server", "demo": "has devices of its own",
 }
 
 // Every command either changes nothing of a device, or previews and changes nothing without --confirm: G29, S25, H54.
@@ -40,7 +41,12 @@ func TestNothingIsDoneWithoutConsent(t *testing.T) {
 		t.Fatal(out)
 	}
 	changed := b.write("changed.yaml", strings.Replace(guarded, "Managed.", "Changed.", 1))
+	held := filepath.Join(b.dir, "held.json")
+	if code, _, errs := b.run("install", "pi-1", "--plan", plan[1], "--out", held); code != 0 {
+		t.Fatal(errs)
+	}
 	changing := map[string][]string{
+		"sign":      {held},
 		"publish":   {changed},
 		"unpublish": {"pi-1", "kiosk"},
 		"collect":   {"--spare", "0s"},

@@ -62,6 +62,7 @@ type demo struct {
 	srv     *localnats.Server
 	control func() // stops the control service
 	fleet   *fleet.Fleet
+	root    fleet.Root // whom the devices trust
 	disk    *demoAgent // pi-1, on a directory
 	memory  *demoAgent // pi-2, in memory
 }
@@ -136,6 +137,11 @@ func (d *demo) start(ctx context.Context) (stop func(), err error) {
 		return stop, err
 	}
 	stops = append(stops, func() { d.fleet.Close() })
+	chain, err := localnats.Dir(filepath.Join(d.dir, "server")).Trust()
+	if err != nil {
+		return stop, err
+	}
+	d.root = chain.Last()
 	d.say("pi-1 has a directory as its disk, and nothing else. pi-2 is in memory, with services, containers and a host name.")
 	return stop, nil
 }

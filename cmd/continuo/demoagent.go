@@ -73,6 +73,7 @@ type demoAgent struct {
 	dir    *directory     // if it is on one
 	root   string         // of that
 	disk   store.FS
+	trusts []byte // the trust root that it accepted last
 	log    *logrus.Entry
 
 	ready  chan struct{} // closed when the first pass is over
@@ -116,20 +117,15 @@ func (d *demo) launch(ctx context.Context, id string, a *demoAgent) (err error) 
 // start runs the agent until stop is called.
 func (a *demoAgent) start(ctx context.Context) error {
 	id := fleet.Device{Site: a.config.Site, ID: a.config.Device}
-	documents, err := fleet.DocumentKeys(a.config.Operator)
+	first, err := fleet.ReadEnvelope(a.config.Root)
 	if err != nil {
 		return err
 	}
-	control, err := fleet.ControlKeys(a.config.Control)
+	trust, err := natslink.TrustRoot(first, a.trusts, func(root []byte) error { a.trusts = root; return nil })
 	if err != nil {
 		return err
 	}
 	who := interpret.Agent{Version: cli.ThisBuild().Version, BootID: "demo", Instance: fmt.Sprintf("%s-%d", id, time.Now().UnixNano())}
-	approvals, err := fleet.ApprovalKeys(a.config.Operator)
-	if err != nil {
-		return err
-	}
-	trust := natslink.TrustKeys(documents, approvals, control)
 	link, err := natslink.New(natslink.Options{
 		Servers: a.config.Servers, Device: id, Seed: []byte(a.config.Seed), Trust: trust,
 		Version: who.Version, BootID: who.BootID, Instance: who.Instance, Clock: time.Now,

@@ -46,7 +46,7 @@ func (d *demo) foreign(ctx context.Context) error {
 	d.fact(d.disk.read("/etc/panel.conf") == theirs && sc.Code == authority.CodeForeign, "the file is left alone, and the device says so")
 
 	began := time.Now()
-	plan, err := d.fleet.Plan(ctx, device("pi-1"), "demo", fleet.OperateOptions{Signer: signer})
+	plan, err := d.fleet.Plan(ctx, device("pi-1"), "demo", fleet.OperateOptions{Signer: signer, Root: d.root})
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (d *demo) foreign(ctx context.Context) error {
 
 	began = time.Now()
 	op := interpret.Operation{ID: fleet.NewOperationID(), Device: "pi-1", Verb: interpret.VerbInstall, Plan: plan.ID, Actor: "demo", Reason: "the panel is too dark"}
-	if err := d.fleet.Operate(ctx, op, fleet.OperateOptions{Signer: signer}); err != nil {
+	if err := d.fleet.Operate(ctx, op, fleet.OperateOptions{Signer: signer, Root: d.root}); err != nil {
 		return err
 	}
 	receipt, err := d.fleet.WaitReceipt(ctx, device("pi-1"), op.ID)
@@ -75,7 +75,7 @@ func (d *demo) foreign(ctx context.Context) error {
 		"exactly that plan is done when it is confirmed; the receipt has the diff, and the backup of what was there (%d ms)", time.Since(began).Milliseconds())
 
 	op.Reason = "another reason"
-	if err := d.fleet.Operate(ctx, op, fleet.OperateOptions{Signer: signer}); err != nil {
+	if err := d.fleet.Operate(ctx, op, fleet.OperateOptions{Signer: signer, Root: d.root}); err != nil {
 		return err
 	}
 	if receipt, err = d.fleet.WaitReceipt(ctx, device("pi-1"), op.ID); err != nil {
@@ -88,7 +88,7 @@ func (d *demo) foreign(ctx context.Context) error {
 // absent shows that absence destroys nothing.
 func (d *demo) absent(ctx context.Context) error {
 	d.step("5. The manifest is taken away again.")
-	done, err := d.fleet.Remove(ctx, device("pi-1"), "panel", fleet.PublishOptions{Signer: d.srv.Keys().Operator})
+	done, err := d.fleet.Remove(ctx, device("pi-1"), "panel", fleet.PublishOptions{Signer: d.srv.Keys().Operator, Root: d.root})
 	if err != nil {
 		return err
 	}

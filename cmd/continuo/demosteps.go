@@ -27,7 +27,7 @@ func (d *demo) converge(ctx context.Context) error {
 		ms = append(ms, m)
 	}
 	began := time.Now()
-	done, err := d.fleet.Publish(ctx, ms, fleet.PublishOptions{Signer: d.srv.Keys().Operator})
+	done, err := d.fleet.Publish(ctx, ms, fleet.PublishOptions{Signer: d.srv.Keys().Operator, Root: d.root})
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (d *demo) quiet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	done, err := d.fleet.Publish(ctx, []score.Manifest{m}, fleet.PublishOptions{Signer: d.srv.Keys().Operator})
+	done, err := d.fleet.Publish(ctx, []score.Manifest{m}, fleet.PublishOptions{Signer: d.srv.Keys().Operator, Root: d.root})
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,11 @@ Exit status: 0 nothing differs, 1 something does or the device did not answer, 2
 			defer f.Close()
 			ctx, cancel := context.WithTimeout(cmd.Context(), a.timeout)
 			defer cancel()
-			p, err := f.Plan(ctx, d, a.who(), fleet.OperateOptions{Signer: signer})
+			root, err := a.followed(ctx, f, a.key)
+			if err != nil {
+				return err
+			}
+			p, err := f.Plan(ctx, d, a.who(), fleet.OperateOptions{Signer: signer, Root: root})
 			if errors.Is(err, context.DeadlineExceeded) {
 				return errors.New(a.silence(cmd.Context(), f, d))
 			}

@@ -20,8 +20,8 @@ import (
 
 func newPublish() *cobra.Command {
 	var c connection
-	var key, site string
-	var confirm bool
+	var key, site, out string
+	var confirm, anew bool
 	var p patience
 	var format show.Format
 	cmd := &cobra.Command{
@@ -32,9 +32,17 @@ of the same name; the others of a device stay. All files are checked first, and 
 published if anything is wrong. Files beside a manifest that it takes contents from (contentFrom)
 are published with it. Without --confirm it only shows what would change, and ends
 with 0. continuo plan DEVICE says what a device would do. FILE is YAML or JSON; - is standard
-input.`,
+input. With a trust root (continuo keys), what its devices would refuse is not published. Where more
+than one publisher has to sign, --out FILE writes the signed document of one device, continuo sign FILE
+adds a signature, and continuo publish FILE --confirm publishes it, an operation likewise.`,
 		Args: cli.Files,
 		RunE: func(cmd *cobra.Command, files []string) error {
+			if out != "" && confirm {
+				return cli.Usagef("--out and --confirm do not go together: what is written to a file is published later")
+			}
+			if signed, err := c.publishSigned(cmd, files, key, confirm, format); signed {
+				return err
+			}
 			var b besides
 			defer b.close()
 			manifests, found, err := readManifests(cmd.Context(), files, cmd.InOrStdin(), &b)
@@ -69,9 +77,17 @@ input.`,
 					return err
 				}
 			}
-			done, err := f.Publish(ctx, manifests, fleet.PublishOptions{Signer: signer, Site: site, DryRun: !confirm})
+			root, err := c.followed(ctx, f, key)
+			if err != nil {
+				return err
+			}
+			o := fleet.PublishOptions{Signer: signer, Site: site, DryRun: !confirm, Root: root, Anew: anew, Hold: out != ""}
+			done, err := f.Publish(ctx, manifests, o)
 			if err != nil {
 				return halfPublished(cmd, done, format, err)
+			}
+			if out != "" {
+				return holdDocument(cmd, done, out)
 			}
 			if p.wait && confirm {
 				return waitPublished(ctx, cmd, f, manifests, done, p, format)
@@ -88,6 +104,8 @@ input.`,
 	fl.StringVar(&key, "key", "", "file with the seed of the operator key (default DATA/keys/operator.nk)")
 	fl.StringVar(&site, "site", "", "site of the devices (default main)")
 	fl.BoolVar(&confirm, "confirm", false, "publish; without it the changes are only shown")
+	fl.BoolVar(&anew, "anew", false, "begin with nothing where devices do not take any more what is published now")
+	fl.StringVar(&out, "out", "", "file to write the signed document of one device to, and publish nothing")
 	p.flags(fl, "wait until the devices are what they should be and everything is ready, or say that they cannot")
 	format.Flag(fl)
 	return cmd

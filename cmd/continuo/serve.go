@@ -31,6 +31,11 @@ nothing that it could not read again, and any number of it may run. continuo up 
 			}
 			o.Signer = signer
 			if len(trusted) == 0 {
+				if o.Root, err = c.known(""); err != nil {
+					return err
+				}
+			}
+			if len(trusted) == 0 && o.Root.Metadata.Version == 0 {
 				operator, err := c.signing("")
 				if err != nil {
 					return fmt.Errorf("%w; or name the public keys with --trust", err)
@@ -59,7 +64,7 @@ nothing that it could not read again, and any number of it may run. continuo up 
 	c.flags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&control, "control-key", "", "file with the seed of the control key (default DATA/keys/control.nk)")
-	fl.StringSliceVar(&trusted, "trust", nil, "public keys that may sign documents (default that of DATA/keys/operator.nk)")
+	fl.StringSliceVar(&trusted, "trust", nil, "public keys that may sign documents (default those of the trust root, else that of DATA/keys/operator.nk)")
 	fl.DurationVar(&interval, "interval", 0, "time between heartbeats of a device (default 30s)")
 	return cmd
 }

@@ -32,7 +32,7 @@ shows that, score by score, and ends with 0.`,
 			if err != nil {
 				return err
 			}
-			signer, keys, err := c.operator(key)
+			signer, err := c.signing(key)
 			if err != nil {
 				return err
 			}
@@ -41,6 +41,14 @@ shows that, score by score, and ends with 0.`,
 				return err
 			}
 			defer f.Close()
+			root, err := c.followed(cmd.Context(), f, key)
+			if err != nil {
+				return err
+			}
+			keys, err := readable(root, signer)
+			if err != nil {
+				return err
+			}
 			as, _, err := f.Published(cmd.Context(), d, keys)
 			if err != nil {
 				return fmt.Errorf("cannot unpublish: %w", err)
@@ -49,7 +57,7 @@ shows that, score by score, and ends with 0.`,
 			if err != nil {
 				return fmt.Errorf("cannot unpublish: %s has %w", name(d), err)
 			}
-			done, err := f.Remove(cmd.Context(), d, args[1], fleet.PublishOptions{Signer: signer, DryRun: !confirm})
+			done, err := f.Remove(cmd.Context(), d, args[1], fleet.PublishOptions{Signer: signer, Root: root, DryRun: !confirm})
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,10 @@ func newUp() *cobra.Command {
 		Long: `up runs everything that a small fleet needs in one process: a NATS server with JetStream,
 its streams, and the control service. Keys, configuration and store are in one directory,
 and other commands on this machine find them there. It writes a configuration for every
---device and says how to start its agent. Ctrl-C stops it; the devices go on.`,
+--device and says how to start its agent. Ctrl-C stops it; the devices go on.
+
+Whose signatures count is said by a trust root (continuo keys). The first version is made with
+the keys, and signed by DATA/keys/root.nk: move that file to where no thief finds it.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			devices, err := parseDevices(u.devices)
@@ -170,8 +173,7 @@ func (u up) writeAgentConfig(dir string, d fleet.Device, c localnats.AgentConfig
 	case u.plaintext && u.tls.Cert == "":
 		b.WriteString("tls: {plaintext: true}\n")
 	}
-	fmt.Fprintf(&b, "trust:\n  documents: [%s] # who may sign what this device has to make true\n", strconv.Quote(c.Operator))
-	fmt.Fprintf(&b, "  control: [%s] # who answers heartbeats\n", strconv.Quote(c.Control))
+	fmt.Fprintf(&b, "trust: {root: %s} # whose signatures count\n", strconv.Quote(c.Root))
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("cannot write the configuration of %s: %w", d, err)
 	}

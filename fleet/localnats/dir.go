@@ -38,6 +38,7 @@ type AgentConfig struct {
 	Seed     string   `json:"-"`        // user nkey seed
 	Operator string   `json:"operator"` // public key that signs what the device should be
 	Control  string   `json:"control"`  // public key that signs answers to heartbeats
+	Root     string   `json:"root"`     // file with the trust root, on this machine
 }
 
 // AddDevice makes the key of a device, unless it has one. A running server knows the device within a second.
@@ -179,6 +180,11 @@ func (dir Dir) agentConfig(d fleet.Device) (AgentConfig, error) {
 	if c.Operator, c.Control, err = keys.Trusted(); err != nil {
 		return AgentConfig{}, err
 	}
+	chain, err := dir.Trust()
+	if err != nil {
+		return AgentConfig{}, err
+	}
+	c.Root = dir.Roots().File(chain.Last().Metadata.Version)
 	kp, err := fleet.LoadKey(c.SeedFile)
 	if err != nil {
 		return AgentConfig{}, err

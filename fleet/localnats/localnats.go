@@ -99,6 +99,9 @@ func Start(o Options) (_ *Server, err error) {
 	if s.keys, err = s.dir.Keys(); err != nil {
 		return nil, err
 	}
+	if _, err = s.dir.Trust(); err != nil {
+		return nil, err
+	}
 	if err = s.writeConfig(); err != nil {
 		return nil, err
 	}
@@ -137,14 +140,22 @@ func (o Options) check() error {
 	return nil
 }
 
-// Setup creates the streams that are missing.
+// Setup creates the streams that are missing, and puts what is missing of the trust root into the store.
 func (s *Server) Setup(ctx context.Context) (fleet.SetupResult, error) {
 	f, err := fleet.Connect(ctx, s.Operator())
 	if err != nil {
 		return fleet.SetupResult{}, err
 	}
 	defer f.Close()
-	return f.Setup(ctx, 1)
+	res, err := f.Setup(ctx, 1)
+	if err != nil {
+		return res, err
+	}
+	chain, err := s.dir.Trust()
+	if err != nil {
+		return res, err
+	}
+	return res, f.KeepRoots(ctx, chain)
 }
 
 // Serve runs the control service, and looks for devices that other commands add, until ctx ends.
@@ -154,14 +165,11 @@ func (s *Server) Serve(ctx context.Context, o fleet.ServeOptions) error {
 		return err
 	}
 	defer f.Close()
-	public, _, err := s.keys.Trusted()
+	chain, err := s.dir.Trust()
 	if err != nil {
 		return err
 	}
-	o.Signer = s.keys.Control
-	if o.Keys, err = fleet.DocumentKeys(public); err != nil {
-		return err
-	}
+	o.Signer, o.Root = s.keys.Control, chain.Last()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { s.watchDevices(ctx) })

@@ -69,3 +69,6 @@ func (r Root) key(public string) (Key, bool) {
 	}
 	return r.Spec.Keys[i], true
 }
+
+// Has reports whether the key has a role.
+func (k Key) Has(role Role) bool { return slices.Contains(k.Roles, role) }

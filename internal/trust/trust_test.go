@@ -316,3 +316,61 @@ func FuzzRoot(f *testing.F) {
 		}
 	})
 }
+
+// What the next version does is said line by line to who has to sign it, and nothing is left out.
+func TestDraft(t *testing.T) {
+	one := root(t, 1, nil)
+	two := one.Draft()
+	p, err := two.Find("p")
+	if err != nil || p.Key != public(t, 'p') {
+		t.Fatal(err)
+	}
+	print, err := wire.Fingerprint(p.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range []string{p.Key, print} {
+		if k, err := two.Find(who); err != nil || k.Name != "p" {
+			t.Errorf("%s: %v, %v", who, k, err)
+		}
+	}
+	two.Revoke(p)
+	until := time.Date(2030, 1, 2, 3, 4, 0, 0, time.UTC)
+	two.Set(Key{Key: public(t, 'n'), Name: "n", Roles: []Role{RolePublisher}, NotBefore: until.Add(-time.Hour), NotAfter: until, Scope: Scope{
+		Devices: []string{"home.*"}, Classes: []string{}, Kinds: []score.Kind{"file"}, Policy: &score.Policy{Preset: score.Guarded}, Shell: true,
+	}})
+	a := *two.of("a")
+	a.Scope.Destroy = true
+	two.Set(a)
+	two.Spec.Required.Root, two.Spec.Restart = 2, 2
+	want := []string{
+		"change a (" + a.Key + "): approver", "    to a (" + a.Key + "): approver; may destroy",
+		"add n (" + public(t, 'n') + "): publisher; devices home.*, classes none, kinds file, policy at most guarded, may run shells; from 2030-01-02T02:04Z until 2030-01-02T03:04Z",
+		"revoke p (" + p.Key + "): publisher",
+		"require signatures (root 2, documents 1, operations 1, approvals 1) instead of signatures (root 1, documents 1, operations 1, approvals 1)",
+		"generations begin anew with version 2: what was signed before counts no more, and devices change nothing until something is published",
+	}
+	if got := one.Changes(two); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if len(one.Spec.Revoked) != 0 || one.of("p") == nil {
+		t.Error("the version before was changed")
+	}
+	back := two.Draft()
+	back.Spec.Revoked = nil
+	back.Spec.Keys = slices.DeleteFunc(back.Spec.Keys, func(k Key) bool { return k.Name == "c" })
+	if got := strings.Join(two.Changes(back), "\n"); !strings.Contains(got, "forget c (") || !strings.Contains(got, "revoke no longer "+p.Key) {
+		t.Errorf("got %s", got)
+	}
+	twice := one.Draft()
+	twice.Spec.Keys = append(twice.Spec.Keys, Key{Key: public(t, 'z'), Name: "p", Roles: []Role{RoleControl}})
+	if _, err := twice.Find("p"); err == nil || !strings.Contains(err.Error(), "2 keys named") {
+		t.Errorf("got %v", err)
+	}
+	if r := New("home", one.Spec.Keys...); len(r.Validate()) > 0 || r.Metadata.Version != 1 {
+		t.Errorf("got %+v", r.Validate())
+	}
+	if r, err := Peek(seal(t, one, "")); err != nil || r.Metadata.Version != 1 {
+		t.Errorf("got %v", err)
+	}
+}
