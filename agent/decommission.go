@@ -71,6 +71,9 @@ func (e *ending) Admit(ctx context.Context, a interpret.Action) (interpret.Verdi
 	if !v.Allow {
 		return v, nil
 	}
+	if over, ending := e.gate.ending(ctx); ending {
+		return over, nil
+	}
 	last := e.it.score
 	if len(entry.Spec) > 0 && score.Decode(entry.Spec, &last) != nil {
 		last = e.it.score

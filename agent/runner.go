@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,12 +57,16 @@ type Runner struct {
 
 func (r *Runner) parallel() int { return cmp.Or(r.Parallel, 4) }
 
-// ending is why nothing is begun any more.
+// ending is why nothing is begun any more. An agent that is told to stop is asked second: the machine cannot be asked
+// whether it ends once the context is over, and it is what tells the agent to stop.
 func (r *Runner) ending(ctx context.Context) (interpret.Verdict, bool) {
-	if r.Ending == nil || !r.Ending(ctx) {
-		return interpret.Verdict{}, false
+	switch {
+	case r.Ending != nil && r.Ending(ctx):
+		return interpret.Verdict{Outcome: interpret.Waiting, Message: "the machine is being shut down"}, true
+	case errors.Is(ctx.Err(), context.Canceled):
+		return interpret.Verdict{Outcome: interpret.Waiting, Message: "the agent was told to stop"}, true
 	}
-	return interpret.Verdict{Outcome: interpret.Waiting, Message: "the machine is being shut down"}, true
+	return interpret.Verdict{}, false
 }
 
 // Plan computes what a pass over in would do, and what of it is allowed. It observes and
