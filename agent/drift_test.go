@@ -140,3 +140,36 @@ func TestDriftIsCorrected(t *testing.T) {
 		t.Errorf("content is %q", c)
 	}
 }
+
+// What somebody else did and the device only tells of is ignored like what it could correct: it is said, and does not count. Who
+// does not ignore drift hears of it as such.
+func TestIgnoredSupervision(t *testing.T) {
+	for how, want := range map[score.OnDrift]string{
+		score.DriftIgnore:  "m/s=unchanged/supervision m/t=unchanged/observed_only m/z=unchanged",
+		score.DriftReport:  "m/s=drifted/supervision m/t=drifted/observed_only m/z=unchanged",
+		score.DriftCorrect: "m/s=drifted/supervision m/t=drifted/observed_only m/z=unchanged",
+	} {
+		r := newRig(t)
+		r.dev.SetTool("podman", topology.ToolCopy{Path: "/usr/bin/podman", Version: "5.4.2", Works: true})
+		tool := score.Score{ID: "t", Spec: score.Tool{Name: "podman"}}
+		in := intent(1, under(score.Policy{Preset: score.Converge, OnDrift: how},
+			manifest("m", service("s", "s.service"), tool, file("z", "/etc/z", "1", "s", "t"))))
+		r.want(r.apply(in), "m/s=changed m/t=unchanged m/z=changed")
+		over := r.dev.DropIn("s.service", "90-admin", "[Service]\nExecStart=\nExecStart=/opt/other\n")
+		r.dev.SetTool("podman")
+		for range 2 {
+			st := r.apply(in)
+			r.want(st, want)
+			s := st.Manifests[0].Scores[0]
+			if s.Code != interpret.CodeSupervision || len(s.Changes) != 1 || !strings.Contains(s.Message, over) || !strings.Contains(string(s.Observed), over) {
+				t.Errorf("onDrift: %s: it is not said: %s %q, %+v", how, s.Code, s.Message, s.Changes)
+			}
+			if s := st.Manifests[0].Scores[1]; s.Code != interpret.CodeObserved || len(s.Changes) == 0 {
+				t.Errorf("onDrift: %s: of the tool is not said: %+v", how, s)
+			}
+			if (st.State == interpret.StateConverged) != (how == score.DriftIgnore) {
+				t.Errorf("onDrift: %s: the device is %s", how, st.State)
+			}
+		}
+	}
+}

@@ -72,7 +72,7 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 		v.Allow = d.Decision == interpret.DecideApply
 		v.Outcome = outcomeOf(d)
 	}
-	if a.Cause == interpret.CauseDrift && d.Decision == interpret.DecideReport && g.it.policy.OnDrift == score.DriftIgnore && !g.blocked {
+	if a.Cause == interpret.CauseDrift && d.Decision == interpret.DecideReport && g.ignores() {
 		v.Outcome, g.ignored = interpret.Unchanged, true // it is said, and does not count
 	}
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, v.Code, v.Message
@@ -83,6 +83,9 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 	}
 	return v
 }
+
+// ignores reports whether drift is said, and does not count.
+func (g *gate) ignores() bool { return g.it.policy.OnDrift == score.DriftIgnore && !g.blocked }
 
 // first is the authority under which something was begun, however often it was interrupted since.
 func first(name string) string { return strings.TrimPrefix(name, string(authority.Begun)+":") }

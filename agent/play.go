@@ -120,10 +120,18 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 		return p.decommission(ctx, g)
 	}
 	st, err = p.Table.Play(ctx, wish, g)
+	if st.Outcome == interpret.Drifted && toldOnly(st.Code) && g.ignores() {
+		st.Outcome, g.ignored = interpret.Unchanged, true
+	}
 	if g.ignored {
 		st.Conditions = interpret.Conditions{}
 	}
 	return st, err
+}
+
+// toldOnly reports whether a code is of what somebody else did and the device never undoes: no gate is asked about that.
+func toldOnly(c interpret.Code) bool {
+	return c == interpret.CodeSupervision || c == interpret.CodeObserved
 }
 
 // waits looks at a score that cannot be played yet: what is true already stays so, and what is
