@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -44,6 +45,39 @@ type ContainerConfig struct {
 	// Replaces is what Run replaces, as FileWrite.Replaces is of the definition. It is no part of what
 	// a container is made from, and not read back.
 	Replaces Sum
+	// Login is how the registry of Image is asked, when an image turns out to be damaged and Run fetches it again; nil: as
+	// everybody may. As Replaces, it is no part of what a container is made from, and not read back.
+	Login *Login
+}
+
+// A Login is how a registry is asked by somebody it knows.
+type Login struct {
+	Username string
+	Password SecretValue
+}
+
+// Request is how an image of it is asked for: the login is for the registry of its own image, and for no other.
+func (c ContainerConfig) Request(image string) ImageRequest {
+	r := ImageRequest{Image: image}
+	host, _, _ := strings.Cut(image, "/")
+	if own, _, _ := strings.Cut(c.Image, "/"); c.Login != nil && host == own {
+		r.Username, r.Password = c.Login.Username, c.Login.Password
+	}
+	return r
+}
+
+// Controllers are those of the kernel that its limits need.
+func (c ContainerConfig) Controllers() (needed []string) {
+	if c.Memory > 0 {
+		needed = append(needed, ControlMemory)
+	}
+	if c.CPU > 0 {
+		needed = append(needed, ControlCPU)
+	}
+	if c.PIDs > 0 {
+		needed = append(needed, ControlTasks)
+	}
+	return needed
 }
 
 // A ContainerSecret is a secret in a container, as a variable or as a file.

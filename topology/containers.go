@@ -60,8 +60,9 @@ type ContainerWriter interface {
 	// images must be here: see EnsureImage. Like Start of a service it watches for the settle
 	// time. A config that is Stopped is defined only, and a container that runs is stopped.
 	//
-	// What the device cannot do is found out before anything is touched, and is a fault,
-	// CodeUnavailable: a limit without its controller, a health check that the image lacks.
+	// What the device cannot do is found out before anything is touched, and is a fault: a limit
+	// without its controller CodeNotSupported, as for a service, and a health check that the image
+	// lacks CodeUnavailable.
 	// Secrets reach the container through the runtime, and those of configs before are
 	// removed when it runs. One without a value is a fault, CodeSecret, unless the config is
 	// Stopped.

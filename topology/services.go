@@ -180,7 +180,7 @@ func CheckController(have []string, want string) error {
 	case slices.Contains(have, want):
 		return nil
 	case want == ControlMemory:
-		return Faultf(CodeNotSupported, "the kernel does not bound memory: its memory controller is off; add cgroup_enable=memory to /boot/firmware/cmdline.txt and reboot, or leave the limit out")
+		return Faultf(CodeNotSupported, "memory controller disabled (cmdline.txt): the kernel does not bound memory here; add cgroup_enable=memory to /boot/firmware/cmdline.txt and reboot, or leave the limit out")
 	}
-	return Faultf(CodeNotSupported, "the kernel does not bound %s here: it has the controllers %v; leave the limit out", map[string]string{ControlCPU: "CPU time", ControlIO: "the disk", ControlTasks: "tasks"}[want], have)
+	return Faultf(CodeNotSupported, "%s controller disabled: the kernel does not bound %s here, as it has the controllers %v; leave the limit out", want, map[string]string{ControlCPU: "CPU time", ControlIO: "the disk", ControlTasks: "tasks"}[want], have)
 }

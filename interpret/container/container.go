@@ -65,6 +65,8 @@ func (interpreter) FieldOf(c topology.Code) string {
 		return fieldImage
 	case topology.CodeSecret:
 		return "secrets"
+	case topology.CodeNotSupported:
+		return "limits"
 	}
 	return "name"
 }
@@ -159,6 +161,7 @@ func (interpreter) Apply(ctx context.Context, w writer, s score.Container, t int
 		if err := prepare(ctx, w, s, t); err != nil {
 			return err
 		}
+		c.Login = login(ctx, w, s)
 	}
 	return w.Run(ctx, c)
 }

@@ -36,6 +36,19 @@ func ensure(ctx context.Context, w writer, s score.Container, ask bool) error {
 	return nil
 }
 
+// login is how the registry of s is asked again for an image that turns out to be damaged. Without its secret, as everybody
+// may: what is whole needs none.
+func login(ctx context.Context, r topology.Secrets, s score.Container) *topology.Login {
+	if s.Registry == nil {
+		return nil
+	}
+	password, err := r.Secret(ctx, s.Registry.Password.Secret)
+	if err != nil {
+		return nil
+	}
+	return &topology.Login{Username: s.Registry.Username, Password: password}
+}
+
 // prepare has here what s is made from. The registry of a tag was asked before, if it is to
 // be followed; now, that the change is allowed, the tag stands for what it had.
 func prepare(ctx context.Context, w writer, s score.Container, t interpret.Task) error {

@@ -213,7 +213,9 @@ func TestContainerNeeds(t *testing.T) {
 		message string
 	}{
 		{"memory controller off (92)", func(r rig) { r.SetController("memory", false) }, func(c *score.Container) { c.Limits = &score.ContainerLimits{Memory: 256 << 20} },
-			interpret.Unsupported, topology.CodeUnavailable, "memory controller disabled (cmdline.txt)"},
+			interpret.Unsupported, topology.CodeNotSupported, "memory controller disabled (cmdline.txt)"},
+		{"pids controller off (92)", func(r rig) { r.SetController("pids", false) }, func(c *score.Container) { c.Limits = &score.ContainerLimits{PIDs: 100} },
+			interpret.Unsupported, topology.CodeNotSupported, "does not bound tasks here"},
 		{"image without a health check (89)", func(r rig) {}, func(c *score.Container) { c.HealthCheck = &score.HealthCheck{} },
 			interpret.Unsupported, topology.CodeUnavailable, "no health check"},
 		{"init container fails (X34)", func(r rig) { r.Publish("a.b/init:1", memory.Image{Init: memory.Step{Status: 3}}) },

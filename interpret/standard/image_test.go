@@ -1,6 +1,7 @@
 package standard_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -135,6 +136,36 @@ func TestPullNever(t *testing.T) {
 	r.LoadImage(moving, memory.Image{})
 	r.want(prefetch(r, c), "", "")
 	r.want(r.play(c), interpret.Changed, "")
+}
+
+// A damaged image is fetched again as it was fetched first: who asks says so, to its own registry and to no other (94).
+func TestDamagedPrivateImage(t *testing.T) {
+	r := newRig(t)
+	r.Publish(moving, memory.Image{Username: "fleet", Password: "c4n4ry"})
+	r.SetSecret("registry-token", "c4n4ry")
+	c := webOf("")
+	c.Registry = &score.Registry{Username: "fleet", Password: score.SecretRef{Secret: "registry-token"}}
+	r.want(r.play(c), interpret.Changed, "")
+	for range 2 {
+		r.RemoveByHand("web")
+		r.DamageImage(moving)
+		st := r.play(c)
+		r.want(st, interpret.Changed, "")
+		if text := encoded(t, st) + fmt.Sprint(r.Config("web")); strings.Contains(text, "c4n4ry") {
+			t.Errorf("the password is in %s", text)
+		}
+	}
+	// Another registry does not get to see it.
+	for image, want := range map[string]string{moving: "fleet", "other.example/x:1": "", "localhost/x": ""} {
+		config := topology.ContainerConfig{Image: moving, Login: &topology.Login{Username: "fleet", Password: []byte("c4n4ry")}}
+		if got := config.Request(image); got.Username != want || (len(got.Password) > 0) != (want != "") {
+			t.Errorf("%s is asked for by %q", image, got.Username)
+		}
+	}
+	r.DropSecret("registry-token")
+	r.RemoveByHand("web")
+	r.DamageImage(moving)
+	r.want(r.play(c), interpret.Failed, topology.CodeImageStore)
 }
 
 // A registry that wants to know who asks gets it from a secret of the device, which is in nothing that is reported (G58, G60).

@@ -42,8 +42,11 @@ func (d *Device) run(ctx context.Context, cfg topology.ContainerConfig) error {
 	if err := d.able(cfg); err != nil {
 		return err
 	}
+	if err := d.renew(cfg); err != nil {
+		return err
+	}
 	replaces := cfg.Replaces
-	cfg.Replaces = ""
+	cfg.Replaces, cfg.Login = "", nil
 	if st, err := d.fileState(p); replaces != "" && (err != nil || st.Is() != replaces) {
 		return topology.Faultf(topology.CodeChanged, "%s was changed by somebody else just now, and was left so", p)
 	}
@@ -99,9 +102,9 @@ func (d *Device) able(cfg topology.ContainerConfig) error {
 			return topology.Faultf(topology.CodeUnavailable, "the image %s has no health check", cfg.Image)
 		}
 	}
-	for controller, used := range map[string]bool{"memory": cfg.Memory != 0, "cpu": cfg.CPU != 0, "pids": cfg.PIDs != 0} {
-		if used && d.controllersOff[controller] {
-			return topology.Faultf(topology.CodeUnavailable, "%s controller disabled (cmdline.txt)", controller)
+	for _, need := range cfg.Controllers() {
+		if err := topology.CheckController(d.controllers(), need); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -133,14 +133,18 @@ func (s services) Controllers(ctx context.Context, ref string) (have []string, e
 	if err := s.d.control.call(ctx, OpControllers, unitResource(ref)); err != nil {
 		return nil, err
 	}
-	s.d.hands(func() {
-		for _, c := range []string{topology.ControlCPU, topology.ControlIO, topology.ControlMemory, topology.ControlTasks} {
-			if !s.d.controllersOff[c] {
-				have = append(have, c)
-			}
-		}
-	})
+	s.d.hands(func() { have = s.d.controllers() })
 	return have, nil
+}
+
+// controllers are those that the kernel has.
+func (d *Device) controllers() (have []string) {
+	for _, c := range []string{topology.ControlCPU, topology.ControlIO, topology.ControlMemory, topology.ControlTasks} {
+		if !d.controllersOff[c] {
+			have = append(have, c)
+		}
+	}
+	return have
 }
 
 func (s services) Lingers(ctx context.Context, user string) (on bool, err error) {

@@ -43,6 +43,7 @@ type Device struct {
 	offline    bool              // the registry cannot be reached
 
 	controllersOff map[string]bool // controllers of the kernel that are off
+	damaged        map[string]bool // images that are here and cannot be used
 
 	host      topology.HostState
 	facts     topology.Facts
@@ -81,7 +82,7 @@ func New() *Device {
 		clock:    freshClock(),
 		open:     map[topology.Resource]*checkpoint{},
 		net:      newConnections(),
-		watchers: map[*watcher]bool{}, controllersOff: map[string]bool{}, endpoints: map[string]Endpoint{},
+		watchers: map[*watcher]bool{}, controllersOff: map[string]bool{}, damaged: map[string]bool{}, endpoints: map[string]Endpoint{},
 		secrets: map[string]secret{}, secretKey: "of this device", blobs: map[string][]byte{}, offered: map[string][]byte{},
 	}
 	for _, dir := range []string{"/", "/boot", "/dev", "/etc", "/home", "/opt", "/run", "/srv", "/tmp", "/usr", "/var"} {

@@ -67,6 +67,27 @@ func (c containers) EnsureImage(ctx context.Context, r topology.ImageRequest) (s
 	return got.Digest, nil
 }
 
+// DamageImage damages an image that is here, as a power cut does. It is found out when a container is to be made of it.
+func (d *Device) DamageImage(image string) {
+	d.hands(func() { d.damaged[image] = true })
+}
+
+// renew fetches again what a container is made from and is damaged.
+func (d *Device) renew(cfg topology.ContainerConfig) error {
+	for _, image := range cfg.Images() {
+		if cfg.Stopped || !d.damaged[image] {
+			continue
+		}
+		got, err := d.fetch(cfg.Request(image))
+		if err != nil {
+			return topology.Faultf(topology.CodeImageStore, "the image store is damaged, and %s cannot be fetched again: %v", image, err)
+		}
+		d.store(image, got)
+		delete(d.damaged, image)
+	}
+	return nil
+}
+
 // fetch asks the registry.
 func (d *Device) fetch(r topology.ImageRequest) (Image, error) {
 	im, known := d.registry[r.Image]

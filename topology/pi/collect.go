@@ -83,7 +83,8 @@ func (p *podman) users(ctx context.Context, id string) ([]string, error) {
 
 // renew removes an image that is damaged and fetches it again: once. Another container that
 // was made from it is not touched for that.
-func (p *podman) renew(ctx context.Context, reference string) error {
+func (p *podman) renew(ctx context.Context, r topology.ImageRequest) error {
+	reference := r.Image
 	im, err := p.image(ctx, reference)
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ func (p *podman) renew(ctx context.Context, reference string) error {
 		}
 		p.damaged.mended(im.ID)
 	}
-	if _, err := p.fetch(ctx, topology.ImageRequest{Image: reference}, nil); err != nil {
+	if _, err := p.fetch(ctx, r, nil); err != nil {
 		return topology.Faultf(topology.CodeImageStore, "the image store is damaged, and %s cannot be fetched again: %v", reference, err)
 	}
 	return nil

@@ -2,35 +2,15 @@ package pi
 
 import (
 	"context"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/continuo-fleet/continuo/topology"
 )
 
-// controllersFile lists what the kernel can limit.
-const controllersFile = "/sys/fs/cgroup/cgroup.controllers"
-
 // able reports what the device, or an image, lacks for a container. A limit that the kernel
 // cannot hold would either be dropped or keep the container from starting.
 func (c *containers) able(ctx context.Context, cfg topology.ContainerConfig) error {
-	for _, n := range []struct {
-		controller string
-		needed     bool
-		why        string
-	}{
-		{"memory", cfg.Memory > 0, "memory controller disabled (cmdline.txt): the kernel cannot limit the memory of container " + cfg.Name + "; add cgroup_enable=memory to /boot/firmware/cmdline.txt and reboot, or leave the limit out"},
-		{"cpu", cfg.CPU > 0, "cpu controller disabled: the kernel cannot limit the processor share of container " + cfg.Name},
-		{"pids", cfg.PIDs > 0, "pids controller disabled: the kernel cannot limit the processes of container " + cfg.Name},
-	} {
-		if !n.needed {
-			continue
-		}
-		have, err := os.ReadFile(controllersFile)
-		if err != nil || !slices.Contains(strings.Fields(string(have)), n.controller) {
-			return topology.Faultf(topology.CodeUnavailable, "%s", n.why)
-		}
+	if err := c.bounds(cfg); err != nil {
+		return err
 	}
 	if cfg.Stopped {
 		return nil
@@ -52,6 +32,24 @@ func (c *containers) able(ctx context.Context, cfg topology.ContainerConfig) err
 		err = topology.Faultf(topology.CodeUnavailable, "no health check in image %s (images in OCI format drop it): give healthCheck.command, or leave healthCheck out", cfg.Image)
 	}
 	return err
+}
+
+// bounds reports a controller that the limits of a container need and the kernel does not have.
+func (c *containers) bounds(cfg topology.ContainerConfig) error {
+	needs := cfg.Controllers()
+	if len(needs) == 0 {
+		return nil
+	}
+	have, err := controllers(c.cgroup)
+	if err != nil {
+		return err
+	}
+	for _, need := range needs {
+		if err := topology.CheckController(have, need); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checks reports whether an image has a health check.

@@ -80,6 +80,32 @@ func TestDamagedImageStore(t *testing.T) { // case 94
 	wantCode(t, c.Run(t.Context(), cfg), topology.CodeImageStore, "damaged", image, "podman system check")
 }
 
+// A damaged image of a private registry is fetched again as it was fetched first: with the login of its container, which no
+// other registry gets to see.
+func TestDamagedPrivateImage(t *testing.T) { // case 94
+	_, c := box(t)
+	r, addr := serveRegistry(t)
+	r.user, r.pass = "fleet", "c4n4ry"
+	r.put(t, "shut:1", layerOfBusybox(t), layer("stamp", []byte(time.Now().String())))
+	image := addr + "/shut:1"
+	forgetImages(t, image)
+	if _, err := c.EnsureImage(t.Context(), topology.ImageRequest{Image: image, Username: r.user, Password: []byte(r.pass)}); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config("ct-shut")
+	cfg.Image, cfg.Command = image, []string{"/busybox", "sleep", "1d"}
+	top := sh(t, "podman image inspect -f '{{.GraphDriver.Data.UpperDir}}' "+image)
+	sh(t, "rm -f /var/lib/containers/storage/overlay/l/$(cat "+filepath.Dir(top)+"/link); rm -rf "+top)
+	cfg.Login = &topology.Login{Username: r.user, Password: topology.SecretValue(r.pass)}
+	run(t, c, cfg)
+	if st := look(t, c, cfg.Name); st.State != "running" {
+		t.Errorf("%+v", st)
+	}
+	if found := sh(t, "grep -rlF "+r.pass+" /etc /var/lib/containers /run/containers || true; journalctl --no-pager | grep -F "+r.pass+" || true"); found != "" {
+		t.Errorf("the password is in %s", found)
+	}
+}
+
 func TestSocketIsStartedWhenNeeded(t *testing.T) {
 	_, c := box(t)
 	sh(t, "systemctl stop podman.socket podman.service")

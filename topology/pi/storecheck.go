@@ -160,7 +160,7 @@ func (c *containers) mend(ctx context.Context, cfg topology.ContainerConfig, fai
 		if err := c.clear(ctx, cfg.Name); err != nil {
 			return err
 		}
-		if err := c.podman.renew(ctx, image); err != nil {
+		if err := c.podman.renew(ctx, cfg.Request(image)); err != nil {
 			return topology.Faultf(topology.FaultOf(err).Code, "%v; before that: %s", err, f.Text)
 		}
 		mended = true
