@@ -53,17 +53,25 @@ const (
 	CodeSecret interpret.Code = "secret_not_allowed"
 )
 
+// RefusesKind reports whether no score of a kind may be played, and why.
+func (c Ceiling) RefusesKind(kind score.Kind) (message string, refused bool) {
+	switch {
+	case c.Kinds != nil && !slices.Contains(c.Kinds, kind):
+		return fmt.Sprintf("this device plays no %s: its ceiling does not list the kind", kind), true
+	case kind == kindShellJob && !c.ShellJobs:
+		return fmt.Sprintf("this device plays no %s: its own configuration does not say ceiling: {shellJobs: true}", kind), true
+	}
+	return "", false
+}
+
 // Refuses reports whether s may not be played, and why. A score that the agent cannot
 // read claims nothing, and is refused for its kind only.
 func (c Ceiling) Refuses(s score.Score) (code interpret.Code, message string, refused bool) {
 	if s.Spec == nil {
 		return "", "", false
 	}
-	if kind := s.Spec.Kind(); c.Kinds != nil && !slices.Contains(c.Kinds, kind) {
-		return CodeKind, fmt.Sprintf("this device plays no %s: its ceiling does not list the kind", kind), true
-	}
-	if kind := s.Spec.Kind(); kind == kindShellJob && !c.ShellJobs {
-		return CodeKind, fmt.Sprintf("this device plays no %s: its own configuration does not say ceiling: {shellJobs: true}", kind), true
+	if message, refused = c.RefusesKind(s.Spec.Kind()); refused {
+		return CodeKind, message, true
 	}
 	touched := score.TouchedBy(s.Spec)
 	for _, p := range touched.Paths {

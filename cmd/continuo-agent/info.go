@@ -6,11 +6,10 @@ import (
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
-	"github.com/continuo-fleet/continuo/topology/pi"
 )
 
 func newInfo() *cobra.Command {
-	var root string
+	var s settings
 	var format show.Format
 	cmd := &cobra.Command{
 		Use:   "info",
@@ -18,15 +17,19 @@ func newInfo() *cobra.Command {
 		Long: `info shows what the agent tells the fleet this device is: model, serial number, system, kernel,
 memory, disks and the health of its card, temperature and power, addresses, and whether it wants a
 reboot. What the machine does not tell is left out. It needs no network and no running agent, and
-knows therefore nothing of how far the clock is from the fleet's.`,
+knows therefore nothing of how far the clock is from the fleet's. Who the device is, is what its configuration says.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := pi.Open(cmd.Context(), pi.Options{Version: cli.ThisBuild().Version, Root: root})
+			c, err := s.optional(cmd)
+			if err != nil {
+				return err
+			}
+			dev, err := openMachine(cmd.Context(), c, nil, true)
 			if err != nil {
 				return err
 			}
 			defer dev.Close()
-			info, err := agent.Self{Facts: dev.Facts(), Tools: dev.Tools()}.Describe(cmd.Context(), "", identity())
+			info, err := agent.Self{Facts: dev.Facts(), Tools: dev.Tools()}.Describe(cmd.Context(), c.Device, identity())
 			if err != nil {
 				return err
 			}
@@ -36,7 +39,7 @@ knows therefore nothing of how far the clock is from the fleet's.`,
 			return show.Info(cmd.OutOrStdout(), info)
 		},
 	}
-	cmd.Flags().StringVar(&root, "root", "", "ask for a directory that all paths are below")
+	s.flags(cmd)
 	format.Flag(cmd.Flags())
 	return cmd
 }

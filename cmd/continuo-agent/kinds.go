@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/continuo-fleet/continuo/agent/config"
+	"github.com/continuo-fleet/continuo/agent/authority"
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
 	"github.com/continuo-fleet/continuo/interpret"
@@ -30,19 +30,26 @@ type kindRow struct {
 }
 
 func newKinds() *cobra.Command {
-	var root string
+	var s settings
 	var format show.Format
 	cmd := &cobra.Command{
 		Use:   "kinds",
 		Short: "List the kinds of scores, and whether this device can have them",
-		Args:  cli.NoArgs,
+		Long: `kinds lists every kind of score that this agent knows, with what a device must have for it, and looks
+whether this device has it, and whether the ceiling in its configuration lets it be played. It needs
+no network and no running agent, and changes nothing.`,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := openMachine(cmd.Context(), config.Config{Root: root}, nil, true)
+			c, err := s.optional(cmd)
+			if err != nil {
+				return err
+			}
+			dev, err := openMachine(cmd.Context(), c, nil, true)
 			if err != nil {
 				return err
 			}
 			defer dev.Close()
-			rows := kinds(cmd.Context(), standard.Bind(dev))
+			rows := kinds(cmd.Context(), standard.Bind(dev), c.Ceiling)
 			if done, err := format.Write(cmd.OutOrStdout(), rows); done || err != nil {
 				return err
 			}
@@ -60,18 +67,20 @@ func newKinds() *cobra.Command {
 			return t.Write(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&root, "root", "", "ask for a directory that all paths are below")
+	s.flags(cmd)
 	format.Flag(cmd.Flags())
 	return cmd
 }
 
-// kinds looks at the sample of every kind: what the device lacks says so itself.
-func kinds(ctx context.Context, table *interpret.Table) []kindRow {
+// kinds looks at the sample of every kind that the ceiling allows: what the device lacks says so itself.
+func kinds(ctx context.Context, table *interpret.Table, ceiling authority.Ceiling) []kindRow {
 	bound := table.Kinds()
 	var rows []kindRow
 	for _, k := range score.Kinds() {
 		r := kindRow{Kind: k.Kind, Needs: k.Needs, Doc: k.Doc}
-		if slices.Contains(bound, k.Kind) {
+		if why, refused := ceiling.RefusesKind(k.Kind); refused {
+			r.Reason = why
+		} else if slices.Contains(bound, k.Kind) {
 			st := table.Observe(ctx, interpret.Wish{Score: score.Score{ID: "sample", Spec: k.Sample}})
 			r.Available = st.Outcome != interpret.Unsupported && st.Outcome != interpret.Failed
 			if !r.Available {
