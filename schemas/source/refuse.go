@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -197,8 +198,19 @@ func (d *Document) NotOneOf(path string, values []string) {
 	if v, ok := score.Nearest(s, values); ok {
 		nearest = fmt.Sprintf(", did you mean %q? There are ", v)
 	}
-	d.Report(path, score.Error, "unknown %s %s%s%s", name, shorten(s), nearest, strings.Join(quoted, ", "))
+	d.Report(path, score.Error, "unknown %s %s%s%s%s", name, shorten(s), nearest, strings.Join(quoted, ", "), decommission(path, at))
 }
+
+// decommission is the advice for who writes state: absent of what has no such state: what is removed with its data is
+// removed in words.
+func decommission(path string, state *node) string {
+	if !stateOfScore.MatchString(path) || state.string() != "absent" {
+		return ""
+	}
+	return "; to remove what a score describes, keep its spec and write decommission: true beside it"
+}
+
+var stateOfScore = regexp.MustCompile(`/scores/[0-9]+/spec/state$`)
 
 func shorten(s string) string {
 	if r := []rune(s); len(r) > 60 {
@@ -233,7 +245,7 @@ func (d *Document) Fields(path string, known, required []string) {
 		isKnown[k] = true
 	}
 	misspelt := map[string]bool{}
-	for _, k := range at.keys {
+	for i, k := range at.keys {
 		if isKnown[k.name] {
 			continue
 		}
@@ -245,6 +257,7 @@ func (d *Document) Fields(path string, known, required []string) {
 			advice = "; there " + is(len(known)) + " " + names(known)
 		}
 		p := path + "/" + escape(k.name)
+		advice += decommission(p, at.items[i])
 		if !d.silenced(p) {
 			d.place(k.line, k.column, p, "unknown field `%s`%s", k.name, advice)
 		}
