@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,4 +135,42 @@ func TestAdoptedThingsStay(t *testing.T) {
 	if st := r.apply(two); len(st.Orphans) > 0 || len(r.store.Entries()) != 1 {
 		t.Errorf("left %+v, books %v", st.Orphans, r.store.Entries())
 	}
+}
+
+// A volume that somebody else made is used, and never taken over: what a score says of a volume is only that it is there, our
+// mark cannot be put on it, and whoever owned it could let its data be destroyed. Nothing owns it after an adoption that was asked
+// for, it does not go with a manifest that named it, and no plan lets a person sign for that. Of networks the same is true.
+func TestVolumesAreNotAdopted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		_, f, h, _ := r.running()
+		r.dev.MakeVolumeByHand("cache")
+		r.dev.MakeContainerNetworkByHand("lan")
+		volume := score.Score{ID: "v", Spec: score.NamedVolume{Name: "cache"}}
+		network := score.Score{ID: "n", Spec: score.ContainerNetwork{Name: "lan"}}
+		offer(t, h, intent(1, manifest("m", volume, network, file("f", "/etc/f", "1"))))
+		later(time.Second)
+		for _, id := range []score.ID{"v", "n"} {
+			got := f.ask(t, h, interpret.Operation{Verb: interpret.VerbAdopt, Manifest: "m", Scores: []score.ID{id}})
+			if got.Result != interpret.ResultRefused || len(got.Actions) != 1 || got.Actions[0].Code != authority.CodeForeign || !strings.Contains(got.Actions[0].Message, "leave it out of the scores") {
+				t.Errorf("%s: %+v", id, got)
+			}
+		}
+		if e := r.store.ByManifest("m"); len(e) != 1 || e[0].Resource != "file:/etc/f" {
+			t.Errorf("owned: %+v", e)
+		}
+		rec := r.dev.Record()
+		volume.Decommission = true
+		offer(t, h, intent(2, manifest("m", volume, file("f", "/etc/f", "1"))))
+		later(time.Second)
+		if got := decisions(f.plan(t, h)); got != "none m/v   refuse" {
+			t.Errorf("the plan lets a person sign for %s", got)
+		}
+		offer(t, h, intent(3, manifest("m", file("f", "/etc/f", "1"))))
+		later(time.Hour)
+		if st, err := r.dev.Volumes().Volume(t.Context(), "cache"); err != nil || !st.Present || len(rec.Mutations()) > 0 {
+			t.Errorf("the volume is %+v, %v; called %v", st, err, rec.Mutations())
+		}
+		r.want(f.last(), "m/f=unchanged")
+	})
 }

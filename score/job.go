@@ -25,7 +25,9 @@ const KindJob Kind = "job"
 // Job is a program of the device, or a container, that is run to its end, once: when it is new,
 // and again when what is run becomes another. One that ended well is not run again, also not
 // after a reboot. One that was interrupted, because the device went down or somebody stopped
-// it, is run again, at most three times; so what it does must bear to be begun twice.
+// it, is run again, at most three times; so what it does must bear to be begun twice. It leaves
+// no unit installed: one that a timer, a person or another unit starts as well is a service with
+// run: once.
 type Job struct {
 	// Name of the job, and of its unit, NAME.service: systemctl status NAME shows it, and journalctl -u NAME what it wrote.
 	Name string `json:"name" effect:"create" jsonschema:"maxLength=63,pattern=^[a-z0-9][a-z0-9_.-]*$,example=migrate"`

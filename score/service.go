@@ -68,7 +68,8 @@ type Service struct {
 	State RunState `json:"state,omitempty" effect:"disrupt" jsonschema:"enum=running,enum=stopped"`
 	// Run says that a oneshot is run to its end, once: when it never ran, and again when its unit file or a drop-in has
 	// changed. Its exit code and the end of its output are in the status. One that failed is run again when the score, or a
-	// score of restartOn, is new. It may run twice if the power goes, or the agent, before its end was seen.
+	// score of restartOn, is new. It may run twice if the power goes, or the agent, before its end was seen. It is for a unit
+	// that stays installed, because a timer, a person or another unit starts it as well; what is only to be done once is a job.
 	Run string `json:"run,omitempty" effect:"mutate" jsonschema:"enum=once,example=once"`
 	// RestartOn lists scores whose change restarts the unit, once per pass, if it is to run.
 	RestartOn []ID `json:"restartOn,omitempty" effect:"disrupt"`

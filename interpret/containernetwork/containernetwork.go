@@ -67,7 +67,7 @@ func (interpreter) Observe(ctx context.Context, r topology.ContainerNetworkReade
 	}
 	o := Observed{st.Present, st.Subnets, st.Internal, st.IPv6, st.DNS, st.Since, st.Spec, st.Mark}
 	if o.Present && o.mark == "" {
-		return o, topology.Faultf(topology.CodeForeign, "the network %s is there and was made by somebody else; remove it, or give this one another name", s.Name)
+		return o, topology.Faultf(topology.CodeForeign, "the network %s is there and was made by somebody else; containers can use it as it is: leave it out of the scores, or remove it, or give this one another name", s.Name)
 	}
 	return o, nil
 }
