@@ -195,17 +195,36 @@ func TestForeignAndForgottenContainers(t *testing.T) {
 		podman create -q --name never localhost/busybox:1
 		mkdir -p /etc/containers/systemd
 		printf '[Container]\nImage=localhost/busybox:1\nExec=sleep infinity\n' >/etc/containers/systemd/hand.container
-		systemctl daemon-reload`)
+		systemctl daemon-reload
+		mkdir -p /mnt/ssd/data /srv
+		echo seen >/mnt/ssd/data/x
+		ln -s /mnt/ssd /srv/link
+		ln -s ../var/lib/continuo /srv/peek`)
+	// podman follows links on the device: one that leads elsewhere is as good as a directory, one that leads to the agent is not.
+	through := func(id score.ID, source string) score.Score {
+		sc := container(id, string(id))
+		c := sc.Spec.(score.Container)
+		c.Volumes = []score.Volume{{Source: source, Target: "/data", ReadOnly: true}}
+		sc.Spec = c
+		return sc
+	}
 	foreign := func() string {
 		return s.run("podman", "inspect", "theirs", "stranger", "never", "--format", "{{.Id}} {{.State.Status}} {{.State.StartedAt}}")
 	}
 	theirs := foreign()
 	hand := s.run("cat", "/etc/containers/systemd/hand.container")
 	g := s.publish(container("theirs", "theirs"), container("hand", "hand"), container("web", "web"),
+		through("linked", "/srv/link/data"), through("peek", "/srv/peek"),
 		file("quadlet", "/etc/containers/systemd/odd.container", "[Container]\nImage=localhost/busybox:1\nNoSuchKey=1\n"),
 		score.Score{ID: "odd", After: []score.ID{"quadlet"}, Spec: score.Service{Unit: "odd.service", State: score.Running}})
 	s.outcome(g, "theirs", interpret.Conflict, "foreign")
 	s.outcome(g, "hand", interpret.Conflict, "foreign")
+	if sc := s.outcome(g, "peek", interpret.Refused, interpret.CodeInvalid); !strings.Contains(sc.Message, "/srv/peek leads to /var/lib/continuo") {
+		t.Errorf("peek: %s", sc.Message)
+	}
+	if got := s.sh("podman exec linked cat /data/x; podman ps -aq --filter name=peek; ls /etc/containers/systemd | grep peek || true"); got != "seen" {
+		t.Errorf("through links is seen:\n%s", got)
+	}
 	odd := s.outcome(g, "odd", interpret.Failed, "invalid")
 	t.Logf("a definition with a key that podman does not know: %s", odd.Message)
 	st := s.state()

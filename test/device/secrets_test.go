@@ -90,6 +90,7 @@ EOF
 		t.Errorf("what does not use it was\n%s\nand is\n%s", before, after)
 	}
 	s.converged(g)
+	s.rotated("web", "conf")
 
 	// What every verb says, and what a person does to what holds a secret.
 	var said bytes.Buffer
@@ -120,6 +121,9 @@ EOF
 	s.converged(g)
 
 	var forms []string
+	for _, c := range []string{first, second} { // the text that has it: its plain digest could be guessed from
+		forms = append(forms, traces("password = " + c + "\n")[2])
+	}
 	for _, c := range []string{first, second, sealed, plain} {
 		forms = append(forms, traces(c)...)
 	}
@@ -142,6 +146,41 @@ EOF
 		setpriv --reuid=65534 --regid=65534 --clear-groups grep -rlaFf /dev/shm/forms / --exclude-dir=proc --exclude-dir=sys --exclude-dir=dev 2>/dev/null || true`)
 	if found != "" {
 		t.Errorf("a secret, or a digest of it, is in\n%s", found)
+	}
+}
+
+// rotated checks what the fleet was told of a secret that got another value: the cause of what was done to the scores that
+// use it is that, and no drift, and of contents nothing but keyed digests was told.
+func (s *site) rotated(ids ...score.ID) {
+	s.t.Helper()
+	told := map[score.ID]bool{}
+	box.Until(s.t, patience, "the fleet is told", func() error {
+		all, err := s.fleet.History(s.t.Context(), s.id, 0)
+		if err != nil {
+			return err
+		}
+		for _, r := range all {
+			for _, a := range r.Actions {
+				if a.Cause == interpret.CauseDrift {
+					s.t.Fatalf("%s was changed as drift: %+v", a.Score, a)
+				}
+				if a.Cause != interpret.CauseSecret {
+					continue
+				}
+				if told[a.Score] = true; !strings.Contains(fmt.Sprint(a.Changes), interpret.Keyed) && a.Kind == score.KindFile || a.Diff != "" {
+					s.t.Fatalf("what is told of %s is %+v", a.Score, a)
+				}
+			}
+		}
+		if len(told) != len(ids) {
+			return fmt.Errorf("changed for a secret: %v, want %v; of %d receipts", told, ids, len(all))
+		}
+		return nil
+	})
+	for _, id := range ids {
+		if !told[id] {
+			s.t.Errorf("nothing is told of %s", id)
+		}
 	}
 }
 

@@ -14,27 +14,6 @@ import (
 	"github.com/continuo-fleet/continuo/test/device/box"
 )
 
-// The conformance suite of topologies, and what else the package tests on a real machine, in boxes: in three parts, so
-// that they run side by side.
-func TestPi(t *testing.T) {
-	t.Parallel()
-	const conform, images = "^TestConform", "Image|Container|Health|Arguments"
-	// What a box cannot have: it may not mount vfat. The events of services and containers are in TestConformAllEvents.
-	const cannot = "^TestConformEvents$|^TestConformFiles/.*/file_system_without_owners"
-	for name, args := range map[string][]string{
-		"conformance": {"-test.run=" + conform, "-test.skip=" + cannot},
-		"containers":  {"-test.run=" + images, "-test.skip=" + conform},
-		"the rest":    {"-test.skip=" + conform + "|" + images},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := box.Start(t, box.Options{NICs: 2}) // one that may lose its network
-			run(t, b, "pibox-image")
-			b.RunTestBinary("./topology/pi", args...)
-		})
-	}
-}
-
 // The unit that the agent prints is one that systemd likes: it says ready when what was accepted is true, it is
 // watched, it stops in order, and it may do little (H03, H30).
 func TestAgentUnit(t *testing.T) {

@@ -19,6 +19,8 @@ type JobBench struct {
 	Foreign func(name string) (remove func() error, err error)
 	// Stop stops the job as an administrator does.
 	Stop func(name string) error
+	// Hurry makes RunJob wait for a second only; nil: it does not wait for what goes on.
+	Hurry func()
 }
 
 func (b JobBench) config(exec []string, digest string) topology.JobConfig {
@@ -27,6 +29,12 @@ func (b JobBench) config(exec []string, digest string) topology.JobConfig {
 
 // Jobs is the suite of a device that runs jobs.
 func Jobs(t *testing.T, bench func(*testing.T) JobBench) { suite(t, bench, jobTests) }
+
+func (b JobBench) hurry() {
+	if b.Hurry != nil {
+		b.Hurry()
+	}
+}
 
 func (b JobBench) state(t *testing.T) topology.JobState {
 	t.Helper()
@@ -68,6 +76,7 @@ var jobTests = []test[JobBench]{
 	}},
 	{"is joined, and replaced", func(t *testing.T, b JobBench) {
 		after(t, func(context.Context) { _ = b.Stop(b.Name) })
+		b.hurry()
 		ok(t, b.Jobs.RunJob(t.Context(), b.config(b.Long, "one"))) // it returns while the job goes on
 		first := b.state(t)
 		equal(t, "phase", first.Phase, topology.JobRunning)
@@ -80,6 +89,7 @@ var jobTests = []test[JobBench]{
 		}
 	}},
 	{"is interrupted", func(t *testing.T, b JobBench) {
+		b.hurry()
 		ok(t, b.Jobs.RunJob(t.Context(), b.config(b.Long, "one")))
 		hands(t, b.Stop(b.Name))
 		st := eventually(t, "the interruption", func(ctx context.Context) (topology.JobState, error) { return b.Jobs.Job(ctx, b.Name) },

@@ -30,7 +30,7 @@ func TestConformJobsOfTheDevice(t *testing.T) {
 		dev := jobDevice(t, t.TempDir())
 		t.Cleanup(func() { _ = systemctl("stop", "ct-job.service"); _ = systemctl("reset-failed", "ct-job.service") })
 		return conform.JobBench{
-			Jobs: dev.Jobs(), Name: "ct-job",
+			Jobs: dev.Jobs(), Name: "ct-job", Hurry: func() { dev.jobs.patience = time.Second },
 			Well: []string{"/bin/true"}, Fails: []string{"/bin/sh", "-c", "exit 3"}, Long: []string{"/bin/sleep", "1d"},
 			Foreign: func(name string) (func() error, error) {
 				unit := name + ".service"

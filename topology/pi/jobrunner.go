@@ -20,6 +20,7 @@ type jobRunner struct {
 	containers *containers
 	dir        string   // of the records
 	ended      []string // the program that writes how a job ended, see Options.JobEnded
+	patience   time.Duration
 }
 
 const (
@@ -202,7 +203,7 @@ func (j *jobRunner) title(ctx context.Context, unit string) (title string, err e
 func (j *jobRunner) await(ctx context.Context, c topology.JobConfig) error {
 	changed, stop := j.services.changes(ctx, c.Name+".service")
 	defer stop()
-	over := time.NewTimer(jobPatience)
+	over := time.NewTimer(j.patience)
 	defer over.Stop()
 	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()

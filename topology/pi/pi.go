@@ -137,7 +137,7 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 		containers: c,
 		volumes:    &volumes{containers: c},
 		bridges:    &containerNetworks{containers: c},
-		jobs:       &jobRunner{s, c, filepath.Join(state, "jobs"), o.JobEnded},
+		jobs:       &jobRunner{s, c, filepath.Join(state, "jobs"), o.JobEnded, jobPatience},
 		host:       &host{b, f},
 		clock:      &clock{b, f, s},
 		firewall:   &firewall{below: o.Root != "", services: s, dir: filepath.Join(state, "checkpoints"), revert: o.Revert},
