@@ -30,6 +30,12 @@ func (s *shelf) Keep(_ context.Context, needed func(string) bool) (int64, error)
 	return 0, nil
 }
 
+func (s *shelf) set(busy bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = busy
+}
+
 func (s *shelf) put(sums ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,12 +74,12 @@ func TestContentsThatNothingNeeds(t *testing.T) {
 			t.Errorf("the file is %q", c)
 		}
 
-		s.busy = true
+		s.set(true)
 		s.put(three)
 		offer(t, h, intent(3, version(3, manifest("m", large("three", three)))))
 		later(time.Minute)
 		s.want(t, "while one is fetched", one, three)
-		s.busy = false
+		s.set(false)
 		later(3 * time.Hour)
 		s.want(t, "when the third is good", three)
 	})

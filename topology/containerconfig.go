@@ -48,6 +48,8 @@ type ContainerConfig struct {
 	// Login is how the registry of Image is asked, when an image turns out to be damaged and Run fetches it again; nil: as
 	// everybody may. As Replaces, it is no part of what a container is made from, and not read back.
 	Login *Login
+	// Never says that its images are fetched by nobody: a damaged one stays. Like Login it is for Run alone.
+	Never bool
 }
 
 // A Login is how a registry is asked by somebody it knows.
@@ -56,14 +58,25 @@ type Login struct {
 	Password SecretValue
 }
 
-// Request is how an image of it is asked for: the login is for the registry of its own image, and for no other.
-func (c ContainerConfig) Request(image string) ImageRequest {
-	r := ImageRequest{Image: image}
+// Request is how an image of it that is damaged is asked for again: the login is for the registry of its own image, and for no
+// other. One that comes from no registry, or that nobody may fetch, is not taken away: a fault, CodeImageStore.
+func (c ContainerConfig) Request(image string) (ImageRequest, error) {
 	host, _, _ := strings.Cut(image, "/")
+	why := ""
+	switch {
+	case host == "localhost":
+		why = "as it comes from no registry"
+	case c.Never:
+		why = "as pull is never"
+	}
+	if why != "" {
+		return ImageRequest{}, Faultf(CodeImageStore, "the image store is damaged, and %s is not fetched again, %s: bring it once more, or podman system check --repair removes it", image, why)
+	}
+	r := ImageRequest{Image: image}
 	if own, _, _ := strings.Cut(c.Image, "/"); c.Login != nil && host == own {
 		r.Username, r.Password = c.Login.Username, c.Login.Password
 	}
-	return r
+	return r, nil
 }
 
 // Controllers are those of the kernel that its limits need.

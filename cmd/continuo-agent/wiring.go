@@ -86,8 +86,8 @@ func assemble(c config.Config, id interpret.Agent, p parts) (*agent.Agent, *stor
 func runnerOf(dev device, books *store.Store, c config.Config) *agent.Runner {
 	checkpoints, _ := dev.(topology.Recoverer) // not every device can be cut off
 	var ending func(context.Context) bool
-	if machine, real := dev.(interface{ Ending(context.Context) bool }); real {
-		ending = machine.Ending
+	if machine, real := dev.(interface{ ShuttingDown(context.Context) bool }); real {
+		ending = machine.ShuttingDown
 	}
 	return &agent.Runner{
 		Ending:      ending,

@@ -161,7 +161,7 @@ func (interpreter) Apply(ctx context.Context, w writer, s score.Container, t int
 		if err := prepare(ctx, w, s, t); err != nil {
 			return err
 		}
-		c.Login = login(ctx, w, s)
+		c.Login, c.Never = login(ctx, w, s), s.Pull == score.PullNever
 	}
 	return w.Run(ctx, c)
 }

@@ -144,6 +144,7 @@ func TestDamagedPrivateImage(t *testing.T) {
 	r.Publish(moving, memory.Image{Username: "fleet", Password: "c4n4ry"})
 	r.SetSecret("registry-token", "c4n4ry")
 	c := webOf("")
+	c.Restart = score.RestartNever
 	c.Registry = &score.Registry{Username: "fleet", Password: score.SecretRef{Secret: "registry-token"}}
 	r.want(r.play(c), interpret.Changed, "")
 	for range 2 {
@@ -158,14 +159,25 @@ func TestDamagedPrivateImage(t *testing.T) {
 	// Another registry does not get to see it.
 	for image, want := range map[string]string{moving: "fleet", "other.example/x:1": "", "localhost/x": ""} {
 		config := topology.ContainerConfig{Image: moving, Login: &topology.Login{Username: "fleet", Password: []byte("c4n4ry")}}
-		if got := config.Request(image); got.Username != want || (len(got.Password) > 0) != (want != "") {
-			t.Errorf("%s is asked for by %q", image, got.Username)
+		if got, err := config.Request(image); got.Username != want || (len(got.Password) > 0) != (want != "") || (err == nil) == (image == "localhost/x") {
+			t.Errorf("%s is asked for by %q, %v", image, got.Username, err)
 		}
 	}
 	r.DropSecret("registry-token")
 	r.RemoveByHand("web")
 	r.DamageImage(moving)
 	r.want(r.play(c), interpret.Failed, topology.CodeImageStore)
+	// What nobody may fetch stays, and a person is told.
+	r.SetSecret("registry-token", "c4n4ry")
+	c.Pull = score.PullNever
+	for range 2 {
+		st := r.play(c)
+		if r.want(st, interpret.Failed, topology.CodeImageStore); !strings.Contains(st.Message, "pull is never") {
+			t.Errorf("message: %s", st.Message)
+		}
+	}
+	c.Pull = ""
+	r.want(r.play(c), interpret.Changed, "")
 }
 
 // A registry that wants to know who asks gets it from a secret of the device, which is in nothing that is reported (G58, G60).

@@ -46,7 +46,7 @@ func (d *Device) run(ctx context.Context, cfg topology.ContainerConfig) error {
 		return err
 	}
 	replaces := cfg.Replaces
-	cfg.Replaces, cfg.Login = "", nil
+	cfg.Replaces, cfg.Login, cfg.Never = "", nil, false
 	if st, err := d.fileState(p); replaces != "" && (err != nil || st.Is() != replaces) {
 		return topology.Faultf(topology.CodeChanged, "%s was changed by somebody else just now, and was left so", p)
 	}

@@ -78,7 +78,11 @@ func (d *Device) renew(cfg topology.ContainerConfig) error {
 		if cfg.Stopped || !d.damaged[image] {
 			continue
 		}
-		got, err := d.fetch(cfg.Request(image))
+		r, err := cfg.Request(image)
+		if err != nil {
+			return err
+		}
+		got, err := d.fetch(r)
 		if err != nil {
 			return topology.Faultf(topology.CodeImageStore, "the image store is damaged, and %s cannot be fetched again: %v", image, err)
 		}

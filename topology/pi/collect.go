@@ -81,10 +81,13 @@ func (p *podman) users(ctx context.Context, id string) ([]string, error) {
 	return out, nil
 }
 
-// renew removes an image that is damaged and fetches it again: once. Another container that
+// renew removes an image of a container that is damaged and fetches it again: once. Another container that
 // was made from it is not touched for that.
-func (p *podman) renew(ctx context.Context, r topology.ImageRequest) error {
-	reference := r.Image
+func (p *podman) renew(ctx context.Context, cfg topology.ContainerConfig, reference string) error {
+	r, err := cfg.Request(reference)
+	if err != nil {
+		return err
+	}
 	im, err := p.image(ctx, reference)
 	if err != nil {
 		return err

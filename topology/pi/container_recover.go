@@ -30,7 +30,7 @@ func (c *containers) recover(ctx context.Context, cfg topology.ContainerConfig, 
 			return failure
 		}
 		checked = c.podman.check(ctx) // before anything is taken away
-		if err := c.podman.renew(ctx, cfg.Request(cfg.Image)); err != nil {
+		if err := c.podman.renew(ctx, cfg, cfg.Image); err != nil {
 			return topology.Faultf(topology.FaultOf(err).Code, "%v; %s", err, checked)
 		}
 	}

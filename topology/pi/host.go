@@ -42,8 +42,8 @@ func (h *host) SetHostname(ctx context.Context, name string) error {
 	return h.files.flush("/etc/hostname")
 }
 
-// Ending reports whether the machine is being shut down, as far as it says so.
-func (d *Device) Ending(ctx context.Context) bool {
+// ShuttingDown reports whether the device is being switched off or booted again, in order, as far as it says so.
+func (d *Device) ShuttingDown(ctx context.Context) bool {
 	var state string
 	err := d.services.bus.do(ctx, func(ctx context.Context, l *link) error {
 		p, err := l.systemd.SystemStateContext(ctx)

@@ -106,6 +106,22 @@ func TestDamagedPrivateImage(t *testing.T) { // case 94
 	}
 }
 
+// A damaged image that comes from no registry is named, and stays: nobody could bring it back.
+func TestDamagedLocalImage(t *testing.T) { // case 94
+	_, c := box(t)
+	r, addr := serveRegistry(t)
+	r.put(t, "local:1", layerOfBusybox(t), layer("stamp", []byte(time.Now().String())))
+	image := "localhost/ct-local:1"
+	sh(t, "podman pull -q --tls-verify=false "+addr+"/local:1; podman tag "+addr+"/local:1 "+image+"; podman untag "+addr+"/local:1 "+addr+"/local:1")
+	t.Cleanup(func() { sh(t, "podman rmi -f "+image+" || true") })
+	cfg := config("ct-local")
+	cfg.Image, cfg.Command = image, []string{"/busybox", "sleep", "1d"}
+	top := sh(t, "podman image inspect -f '{{.GraphDriver.Data.UpperDir}}' "+image)
+	sh(t, "rm -f /var/lib/containers/storage/overlay/l/$(cat "+filepath.Dir(top)+"/link); rm -rf "+top)
+	wantCode(t, c.Run(t.Context(), cfg), topology.CodeImageStore, image, "comes from no registry", "podman system check")
+	sh(t, "podman image exists "+image)
+}
+
 func TestSocketIsStartedWhenNeeded(t *testing.T) {
 	_, c := box(t)
 	sh(t, "systemctl stop podman.socket podman.service")

@@ -154,13 +154,13 @@ func (c *containers) mend(ctx context.Context, cfg topology.ContainerConfig, fai
 		if err != nil || im == nil || !c.podman.damaged.has(im.ID) {
 			continue
 		}
-		if strings.HasPrefix(image, "localhost/") {
-			return topology.Faultf(topology.CodeImageStore, "%s; its image %s is damaged since a power cut, and comes from no registry: make it again, or podman system check --repair removes it", f.Text, image)
+		if _, err := cfg.Request(image); err != nil { // before anything is cleared away
+			return topology.Faultf(topology.CodeImageStore, "%s; since a power cut %v", f.Text, err)
 		}
 		if err := c.clear(ctx, cfg.Name); err != nil {
 			return err
 		}
-		if err := c.podman.renew(ctx, cfg.Request(image)); err != nil {
+		if err := c.podman.renew(ctx, cfg, image); err != nil {
 			return topology.Faultf(topology.FaultOf(err).Code, "%v; before that: %s", err, f.Text)
 		}
 		mended = true
@@ -181,19 +181,6 @@ func (c *containers) clear(ctx context.Context, name string) error {
 		return err
 	}
 	return c.podman.removeContainer(ctx, left.ID)
-}
-
-// ShuttingDown reports whether the device is being switched off or booted again, in order.
-func (d *Device) ShuttingDown(ctx context.Context) bool {
-	state := ""
-	err := d.services.bus.do(ctx, func(ctx context.Context, l *link) error {
-		p, err := l.systemd.SystemStateContext(ctx)
-		if err == nil {
-			state, _ = p.Value.Value().(string)
-		}
-		return err
-	})
-	return err == nil && state == "stopping"
 }
 
 // CheckStorage looks at all that containers are made from, and names what is damaged.
