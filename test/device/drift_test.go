@@ -83,16 +83,17 @@ func (s *site) quiet() {
 func (s *site) still(long time.Duration) {
 	s.t.Helper()
 	s.sh(fmt.Sprintf(`pid=$(systemctl show -P MainPID %s)
-		was= same=0 tries=0
-		until [ $same -ge %d ]; do
-			[ $tries -lt 600 ] || { echo "the agent never rests" >&2; exit 1; }
+		clock() { tr -d . </proc/uptime | cut -d' ' -f1; } # in hundredths: on a busy machine each look takes its time
+		was= began=$(clock) since=$(clock)
+		while at=$(clock); do
+			[ $((at - began)) -lt 12000 ] || { echo "the agent never rests" >&2; exit 1; }
 			now=$(cat /proc/$pid/task/*/schedstat | awk '{n += $1} END {printf "%%d", n / 5000000}')
-			if [ "$now" = "$was" ] && ! grep -q '^State:.[RD]' /proc/$pid/task/*/status && [ "$(systemctl show -P NJobs)" = 0 ]; then
-				same=$((same + 1))
-			else
-				same=0
+			if [ "$now" != "$was" ] || grep -q '^State:.[RD]' /proc/$pid/task/*/status || [ "$(systemctl show -P NJobs)" != 0 ]; then
+				since=$(clock)
+			elif [ $((at - since)) -ge %d ]; then
+				break
 			fi
-			was=$now tries=$((tries + 1))
+			was=$now
 			sleep 0.1
-		done`, agentUnit, long/(100*time.Millisecond)))
+		done`, agentUnit, long/(10*time.Millisecond)))
 }
