@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,6 +66,7 @@ func (a *Agent) sweep() {
 			dirs = append(dirs, path.Dir(p))
 		}
 	}
+	slices.Sort(dirs) // the books have them in the order in which they were written, which lanes decide
 	if err := a.Sweeper.SweepTemp(dirs); err != nil {
 		a.Log.WithError(err).Warn("cannot remove what a killed write left behind")
 	}

@@ -161,14 +161,6 @@ func (b *bus) dial(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-func connect(ctx context.Context) (*dbus.Conn, error) {
-	c, err := dbus.SystemBusPrivate(dbus.WithContext(ctx))
-	if err != nil {
-		return nil, err
-	}
-	return greet(c)
-}
-
 // do asks a question, or gives an order that may be given twice. It goes on over a bus
 // or a daemon that restarts meanwhile.
 func (b *bus) do(ctx context.Context, ask func(context.Context, *link) error) error {

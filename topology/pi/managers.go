@@ -149,9 +149,8 @@ func connectUser(ctx context.Context, user string, uid int) (*dbus.Conn, error) 
 		_ = c.Close()
 		return nil, err
 	}
-	conn, err := dbus.NewConn(c, dbus.WithContext(ctx))
+	conn, err := converse(ctx, newPicker(c, nil, maxOfUser))
 	if err != nil {
-		_ = c.Close()
 		return nil, err
 	}
 	if err := conn.Auth([]dbus.Auth{dbus.AuthExternal("0")}); err != nil {

@@ -2,7 +2,6 @@ package pi
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -15,14 +14,19 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// A picker is a connection to the system bus that takes out of answers what nobody reads. A unit has
+// A picker is a connection to a bus that takes out of answers what nobody reads. A unit has
 // three hundred properties, and there is no way to ask for some of them at once: to make values of all was
 // most of what a pass cost. What is wanted is passed on as it came, to be decoded by the library, and so is
 // every message that is no answer of that kind or makes no sense.
+//
+// It is also what bounds a bus. On that of the system everybody may send signals to everybody, and the manager of a user
+// is a program of that user: the library takes a greeting of any length, and 128 MB of a message for ten times as much.
 type picker struct {
 	net.Conn
-	wanted map[string]bool // properties
+	wanted map[string]bool // properties; nil: all
+	most   uint64          // bytes of a message
 
+	greeting int  // bytes of it that came
 	messages bool // the greeting is over
 	in       *bufio.Reader
 	message  []byte
@@ -32,26 +36,44 @@ type picker struct {
 const (
 	fixedHeader = 16       // bytes of a message
 	maxMessage  = 16 << 20 // bytes of one; a unit has about 20 kB
+	maxOfUser   = 2 << 20  // the same, from the manager of a user
+	maxSignal   = 1 << 20  // bytes of a signal that is read; one that is longer is passed over
+	maxGreeting = 16 << 10 // bytes before the first message
 	keptMessage = 64 << 10 // bytes that are kept for the next one
 )
 
 var (
-	errNoMessage = errors.New("what came from the system bus is no message")
-	errTooLong   = errors.New("a message on the system bus is too long")
+	errNoMessage = errors.New("what came from the bus is no message")
+	errTooLong   = errors.New("a message on the bus is too long")
 )
+
+// connect opens a connection to the system bus.
+func connect(ctx context.Context) (*dbus.Conn, error) { return connectSystem(ctx, nil) }
 
 // connectPicking opens a connection for the state of units.
 func connectPicking(ctx context.Context) (*dbus.Conn, error) {
+	return connectSystem(ctx, unitProperties)
+}
+
+func connectSystem(ctx context.Context, wanted []string) (*dbus.Conn, error) {
 	socket, err := dialer.DialContext(ctx, "unix", systemBus())
 	if err != nil {
 		return nil, err
 	}
-	c, err := dbus.NewConn(newPicker(socket, unitProperties), dbus.WithContext(ctx))
+	c, err := converse(ctx, newPicker(socket, wanted, maxMessage))
 	if err != nil {
-		_ = socket.Close()
 		return nil, err
 	}
 	return greet(c)
+}
+
+// converse is the only way in which the library gets a connection.
+func converse(ctx context.Context, p *picker) (*dbus.Conn, error) {
+	c, err := dbus.NewConn(p, dbus.WithContext(ctx))
+	if err != nil {
+		_ = p.Close()
+	}
+	return c, err
 }
 
 // systemBus is the path of the socket of the system bus.
@@ -76,8 +98,11 @@ func greet(c *dbus.Conn) (*dbus.Conn, error) {
 	return c, nil
 }
 
-func newPicker(c net.Conn, wanted []string) *picker {
-	p := &picker{Conn: c, wanted: map[string]bool{}, in: bufio.NewReader(c)}
+func newPicker(c net.Conn, wanted []string, most uint64) *picker {
+	p := &picker{Conn: c, most: most, in: bufio.NewReader(c)}
+	if len(wanted) > 0 {
+		p.wanted = map[string]bool{}
+	}
 	for _, name := range wanted {
 		p.wanted[name] = true
 	}
@@ -94,7 +119,11 @@ func (p *picker) Write(b []byte) (int, error) {
 
 func (p *picker) Read(b []byte) (int, error) {
 	if !p.messages {
-		return p.in.Read(b)
+		n, err := p.in.Read(b)
+		if p.greeting += n; p.greeting > maxGreeting {
+			return 0, errTooLong
+		}
+		return n, err
 	}
 	if len(p.rest) == 0 {
 		if err := p.next(); err != nil {
@@ -111,18 +140,9 @@ func (p *picker) next() error {
 	if cap(p.message) > keptMessage {
 		p.message = nil
 	}
-	head, err := p.in.Peek(fixedHeader)
+	size, err := p.size()
 	if err != nil {
 		return err
-	}
-	order, ok := byteOrder(head[0])
-	if !ok {
-		return errNoMessage
-	}
-	fields, body := uint64(order.Uint32(head[12:])), uint64(order.Uint32(head[4:]))
-	size := fixedHeader + (fields+7)&^7 + body
-	if size > maxMessage {
-		return errTooLong
 	}
 	if uint64(cap(p.message)) < size {
 		p.message = make([]byte, size)
@@ -131,8 +151,37 @@ func (p *picker) next() error {
 	if _, err := io.ReadFull(p.in, p.message); err != nil {
 		return err
 	}
-	p.rest = pick(p.message, p.wanted)
+	if p.rest = p.message; p.wanted != nil {
+		p.rest = pick(p.message, p.wanted)
+	}
 	return nil
+}
+
+// size is that of the next message. A signal that is too long is passed over: whoever sends it must not end the connection.
+func (p *picker) size() (uint64, error) {
+	const signal = 4
+	for {
+		head, err := p.in.Peek(fixedHeader)
+		if err != nil {
+			return 0, err
+		}
+		order, ok := byteOrder(head[0])
+		if !ok {
+			return 0, errNoMessage
+		}
+		fields, body := uint64(order.Uint32(head[12:])), uint64(order.Uint32(head[4:]))
+		size := fixedHeader + (fields+7)&^7 + body
+		switch kind := head[1]; {
+		case kind == signal && size > maxSignal && size < 1<<27: // the longest that a bus passes on
+			if _, err := io.CopyN(io.Discard, p.in, int64(size)); err != nil {
+				return 0, err
+			}
+		case size > p.most:
+			return 0, errTooLong
+		default:
+			return size, nil
+		}
+	}
 }
 
 // byteOrder is that of a message; ok is false if it has none.
@@ -141,198 +190,4 @@ func byteOrder(mark byte) (order binary.ByteOrder, ok bool) {
 		return binary.BigEndian, true
 	}
 	return binary.LittleEndian, mark == 'l'
-}
-
-// pick returns m without the properties that are not wanted, in the same place. The place of each value in
-// a message says where it is aligned, and all entries of the answer begin at a multiple of eight.
-func pick(m []byte, wanted map[string]bool) []byte {
-	const reply = 2
-	order, _ := byteOrder(m[0])
-	if m[1] != reply {
-		return m
-	}
-	body := fixedHeader + (int(order.Uint32(m[12:]))+7)&^7
-	if signatureOf(m[:body], order) != "a{sv}" {
-		return m
-	}
-	w := wire{b: m, order: order, at: body}
-	size := w.number()
-	w.align(8)
-	begin, to := w.at, w.at
-	if w.bad || begin+size != len(m) {
-		return m
-	}
-	type place struct{ at, end int }
-	var keep [64]place // more than are wanted
-	n := 0
-	for w.at < len(m) {
-		w.align(8)
-		at := w.at
-		name := w.text(w.number())
-		w.text(1)
-		w.skip(variant, 0)
-		if w.bad || n == len(keep) {
-			return m
-		}
-		if wanted[string(name)] {
-			keep[n] = place{at, w.at}
-			n++
-		}
-	}
-	for _, k := range keep[:n] {
-		for to%8 != 0 {
-			m[to] = 0
-			to++
-		}
-		to += copy(m[to:], m[k.at:k.end])
-	}
-	order.PutUint32(m[body:], uint32(to-begin))
-	order.PutUint32(m[4:], uint32(to-body))
-	return m[:to]
-}
-
-// signatureOf finds, in the header of a message, what its body is.
-func signatureOf(header []byte, order binary.ByteOrder) string {
-	const signature = 8
-	w := wire{b: header, order: order, at: fixedHeader}
-	end := fixedHeader + int(order.Uint32(header[12:]))
-	for w.at < end && !w.bad {
-		w.align(8)
-		field := w.text(1)
-		if len(field) == 1 && field[0] == signature && bytes.HasPrefix(w.b[w.at:], []byte("\x01g\x00")) {
-			w.at += 3
-			return string(w.signature())
-		}
-		w.skip(variant, 0)
-	}
-	return ""
-}
-
-// wire goes over values as they are on the bus, and stays where one does not fit.
-type wire struct {
-	b     []byte
-	order binary.ByteOrder
-	at    int
-	bad   bool
-}
-
-func (w *wire) align(n int) { w.text((n - w.at%n) % n) }
-
-// text is the next n bytes; nil if there are fewer.
-func (w *wire) text(n int) []byte {
-	if w.bad || n < 0 || n > len(w.b)-w.at {
-		w.bad = true
-		return nil
-	}
-	w.at += n
-	return w.b[w.at-n : w.at]
-}
-
-// number is a length.
-func (w *wire) number() int {
-	w.align(4)
-	b := w.text(4)
-	if b == nil || w.order.Uint32(b) > maxMessage {
-		w.bad = true
-		return 0
-	}
-	return int(w.order.Uint32(b))
-}
-
-// signature is one with its length before it and a zero behind.
-func (w *wire) signature() []byte {
-	n := w.text(1)
-	if n == nil {
-		return nil
-	}
-	s := w.text(int(n[0]))
-	w.text(1)
-	return s
-}
-
-var variant = []byte("v")
-
-// skip goes over one value of the first type of a signature, and returns the rest of that.
-func (w *wire) skip(types []byte, depth int) []byte {
-	const deepest = 64
-	if w.bad || len(types) == 0 || depth > deepest {
-		w.bad = true
-		return nil
-	}
-	kind, rest := types[0], types[1:]
-	switch kind {
-	case 's', 'o':
-		w.text(w.number())
-		w.text(1)
-	case 'g':
-		w.signature()
-	case 'v':
-		if inner := w.skip(w.signature(), depth+1); len(inner) > 0 {
-			w.bad = true
-		}
-	case 'a':
-		n := w.number()
-		one := single(rest)
-		if one == 0 {
-			w.bad = true
-			return nil
-		}
-		w.align(alignmentOf(rest[0]))
-		w.text(n)
-		rest = rest[one:]
-	case '(', '{':
-		w.align(8)
-		for !w.bad && len(rest) > 0 && rest[0] != ')' && rest[0] != '}' {
-			rest = w.skip(rest, depth+1)
-		}
-		if len(rest) == 0 {
-			w.bad = true
-			return nil
-		}
-		rest = rest[1:]
-	default:
-		n := alignmentOf(kind)
-		if n == 0 {
-			w.bad = true
-			return nil
-		}
-		w.align(n)
-		w.text(n)
-	}
-	return rest
-}
-
-// alignmentOf is that of a type, which is the size of those that have a fixed one; 0: there is no such type.
-func alignmentOf(kind byte) int {
-	switch kind {
-	case 'y', 'g', 'v':
-		return 1
-	case 'n', 'q':
-		return 2
-	case 'b', 'i', 'u', 'h', 's', 'o', 'a':
-		return 4
-	case 'x', 't', 'd', '(', '{':
-		return 8
-	}
-	return 0
-}
-
-// single is the length of the first type of a signature; 0: it has none.
-func single(types []byte) int {
-	i, open := 0, 0
-	for ; i < len(types); i++ {
-		switch types[i] {
-		case 'a':
-			continue
-		case '(', '{':
-			open++
-			continue
-		case ')', '}':
-			open--
-		}
-		if open <= 0 {
-			return i + 1
-		}
-	}
-	return 0
 }

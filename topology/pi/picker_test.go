@@ -122,7 +122,7 @@ func orderOf(m []byte) binary.ByteOrder {
 // The greeting is passed on line by line, and then message by message, in whatever pieces they come; the end is the end.
 func TestPickingFromAConnection(t *testing.T) {
 	here, there := net.Pipe()
-	p := newPicker(here, []string{"s"})
+	p := newPicker(here, []string{"s"}, maxMessage)
 	first, second := answer(t, dbus.TypeMethodReply, binary.LittleEndian, everyType), answer(t, dbus.TypeMethodReply, binary.LittleEndian, "text")
 	go func() {
 		defer there.Close()
@@ -158,7 +158,7 @@ func TestPickingFromGarbage(t *testing.T) {
 	} {
 		here, there := net.Pipe()
 		go func() { _, _ = there.Write([]byte(head)); _ = there.Close() }()
-		p := newPicker(here, nil)
+		p := newPicker(here, nil, maxMessage)
 		p.messages = true
 		if _, err := p.Read(make([]byte, 8)); err != want {
 			t.Errorf("%q: %v, want %v", head, err, want)
