@@ -20,7 +20,7 @@ func (e *DecodeError) Error() string {
 	if e.Path == "" {
 		return "cannot decode: " + e.Text
 	}
-	return "cannot decode " + e.Path + ": " + e.Text
+	return "cannot decode " + clipPath(e.Path) + ": " + e.Text
 }
 
 // Encode returns v as JSON: fields in their order, map keys sorted, no escaping
@@ -49,7 +49,7 @@ func Decode(data []byte, v any) error {
 	if se, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		text := strings.TrimPrefix(se.Err.Error(), "jsontext: ")
 		if errors.Is(se.Err, jsontext.ErrDuplicateName) {
-			text = fmt.Sprintf("key %q is given twice", se.JSONPointer.LastToken())
+			text = fmt.Sprintf("key %q is given twice", clip(se.JSONPointer.LastToken()))
 		}
 		return &DecodeError{string(se.JSONPointer), text}
 	}
@@ -60,7 +60,7 @@ func semantic(se *json.SemanticError) *DecodeError {
 	e := &DecodeError{Path: string(se.JSONPointer)}
 	switch {
 	case errors.Is(se.Err, json.ErrUnknownName):
-		e.Text = fmt.Sprintf("unknown field %q", se.JSONPointer.LastToken())
+		e.Text = fmt.Sprintf("unknown field %q", clip(se.JSONPointer.LastToken()))
 	case se.Err != nil && strings.HasSuffix(se.Err.Error(), "must be string type"):
 		e.Text = fmt.Sprintf("found %s where text is wanted: quote it", words[se.JSONKind])
 	case se.Err != nil:

@@ -188,7 +188,7 @@ func (k Key) check(at *score.Report) {
 	for i, role := range k.Roles {
 		switch {
 		case !slices.Contains(Roles(), role):
-			at.At("roles", i).Errorf("unknown role %q", role)
+			at.At("roles", i).Errorf("unknown role %.20q", role)
 		case slices.Index(k.Roles, role) != i:
 			at.At("roles", i).Errorf("the role is listed twice")
 		case role == RoleRoot && len(k.Roles) > 1:
@@ -201,7 +201,7 @@ func (k Key) check(at *score.Report) {
 	for field, patterns := range map[string][]string{"devices": k.Scope.Devices, "classes": k.Scope.Classes} {
 		for i, p := range patterns {
 			if !goodPattern(p) {
-				at.At("scope", field, i).Errorf("%.80q is no pattern: letters, digits, - and . with * for any run of them", p)
+				at.At("scope", field, i).Errorf("%.40q is no pattern: letters, digits, - and . with * for any run of them", p)
 			}
 		}
 	}

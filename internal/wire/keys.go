@@ -59,11 +59,25 @@ func parseKey(text string) (trusted, error) {
 		return parseSSHKey(text)
 	}
 	raw, err := nkeys.Decode(nkeys.PrefixByteAccount, []byte(text))
+	if err == nil { // one key has one text: the library does not mind a letter more
+		var again []byte
+		if again, err = nkeys.Encode(nkeys.PrefixByteAccount, raw); err == nil && string(again) != text {
+			err = nkeys.ErrInvalidEncoding
+		}
+	}
 	if err != nil {
-		return trusted{}, fmt.Errorf("cannot use %.80q as a document signing key: it is neither a public account key (it starts with A) nor an ssh-ed25519 key; connection keys (U) sign no documents", text)
+		return trusted{}, fmt.Errorf("cannot use %q as a document signing key: it is neither a public account key (it starts with A) nor an ssh-ed25519 key; connection keys (U) sign no documents", begin(text))
 	}
 	sum := sha256.Sum256(raw)
 	return trusted{text: text, key: ed25519.PublicKey(raw), id: KeyID(sum[:8])}, nil
+}
+
+// begin shows enough of what was given as a public key to find it, and too little to sign with if it is a private one.
+func begin(text string) string {
+	if len(text) > 12 {
+		return strings.ToValidUTF8(text[:12], "") + "…"
+	}
+	return text
 }
 
 // A TrustedKey is a public key and the kinds of statements it may sign.

@@ -29,7 +29,7 @@ const (
 
 // parseSSHKey reads "ssh-ed25519 AAAA… comment".
 func parseSSHKey(text string) (trusted, error) {
-	bad := fmt.Errorf("cannot use %.80q as a document signing key: it is no line of an ssh-ed25519 .pub file", text)
+	bad := fmt.Errorf("cannot use %q as a document signing key: it is no line of an ssh-ed25519 .pub file", begin(text))
 	fields := strings.Fields(text)
 	if len(text) > maxSSHFile || len(fields) < 2 || fields[0] != sshKeyType || strings.ContainsAny(text, "\r\n") {
 		return trusted{}, bad
