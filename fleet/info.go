@@ -65,7 +65,7 @@ func (f *Fleet) Info(ctx context.Context, devices ...Device) ([]ReportedInfo, er
 			}
 			r := ReportedInfo{Device: d, StoredAt: m.time}
 			if r.Info, err = decodeInfo(m.data); err != nil {
-				r.Unreadable = err.Error()
+				r.Unreadable = interpret.Brief(err.Error()) // it may hold what the device wrote
 			}
 			out = append(out, r)
 		}

@@ -174,7 +174,7 @@ func FuzzDecodeStatus(f *testing.F) {
 	for _, s := range []string{
 		`{"apiVersion":"continuo/v1","kind":"Status","phase":"idle","state":"converged","generation":3}`,
 		`{"apiVersion":"continuo/v1","kind":"Status","phase":"idle","state":"converged","manifests":[{"name":"m","scores":[{"id":"a","kind":"file","outcome":"unchanged","observed":{"present":true}}]}]}`,
-		"", "null", "[]", "\xdd\xff\xff\xff\xff", strings.Repeat("[", 20_000), `{"manifests":` + strings.Repeat(`[`, 20_000), `{"generation":-1}`, `{"kind":"Status","kind":"Status"}`,
+		"", "null", "[]", "\xdd\xff\xff\xff\xff", strings.Repeat("[", 20_000), `{"manifests":` + strings.Repeat(`[`, 20_000), `{"generation":-1}`, `{"kind":"Status","kind":"Status"}`, `{"` + strings.Repeat("x", 60_000) + `":}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -190,8 +190,8 @@ func FuzzDecodeStatus(f *testing.F) {
 			v.take(message{stream: stream, subject: subject, data: b, generation: 1})
 			v.take(message{stream: stream, subject: string(b), data: b})
 		}
-		if s := v.state(d); s.Verdict == "" {
-			t.Fatalf("no verdict: %+v", s)
+		if s := v.state(d); s.Verdict == "" || len(s.Unreadable) > 1010 {
+			t.Fatalf("no verdict, or a long word about it: %+v", s)
 		}
 		if len(b) > maxStatus && err == nil {
 			t.Fatal("too large and read")

@@ -195,7 +195,7 @@ func (v *view) take(m message) (Device, bool) {
 		s := v.device(d)
 		s.Status, s.Unreadable, s.Revision, s.ReportedAt = nil, "", m.sequence, m.time
 		if s.Status, err = decodeStatus(m.data); err != nil {
-			s.Unreadable = err.Error()
+			s.Unreadable = interpret.Brief(err.Error()) // it may hold what the device wrote
 		}
 	case wire.StreamAlive:
 		s := v.device(d)

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/continuo-fleet/continuo/fleet"
+	"github.com/continuo-fleet/continuo/score"
 )
 
 // S41: who may not, what is not there, and a connection that is closed are three errors that a program can tell apart.
@@ -18,7 +19,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 	as := map[string]func(error) bool{
 		"not allowed": func(err error) bool { return errors.Is(err, nats.ErrPermissionViolation) },
 		"not there": func(err error) bool {
-			return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse)
+			return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, nats.ErrStreamNotFound) || errors.Is(err, nats.ErrNoResponders)
 		},
 		"closed": func(err error) bool { return errors.Is(err, nats.ErrConnectionClosed) },
 	}
@@ -37,7 +38,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 		}
 	}
 	publish := func(f *fleet.Fleet) error {
-		_, err := f.Publish(t.Context(), r.options(), manifest("m", d.ID, file("a", "/etc/a", "1")))
+		_, err := f.Publish(t.Context(), []score.Manifest{manifest("m", d.ID, file("a", "/etc/a", "1"))}, r.options())
 		return err
 	}
 	status := func(f *fleet.Fleet) error {
