@@ -94,6 +94,9 @@ func whole(as score.Assignment) string {
 	n := 0
 	names := map[string]bool{}
 	for _, m := range as.Spec.Manifests {
+		if !score.ValidName(m.Metadata.Name) { // the books, the marks on things and the statuses are by these names
+			return fmt.Sprintf("it holds a manifest with the name %.40q, which no manifest may have", m.Metadata.Name)
+		}
 		if names[m.Metadata.Name] {
 			return fmt.Sprintf("it holds the manifest %q twice", m.Metadata.Name)
 		}
@@ -101,6 +104,9 @@ func whole(as score.Assignment) string {
 		n += len(m.Spec.Scores)
 		ids := map[score.ID]bool{}
 		for _, s := range m.Spec.Scores {
+			if !s.ID.Valid() {
+				return fmt.Sprintf("its manifest %q holds a score with the id %.40q, which no score may have", m.Metadata.Name, s.ID)
+			}
 			if ids[s.ID] {
 				return fmt.Sprintf("its manifest %q holds the score %q twice", m.Metadata.Name, s.ID)
 			}

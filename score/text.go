@@ -70,8 +70,14 @@ var (
 	nameRE     = regexp.MustCompile(NamePattern)
 )
 
+// Valid reports whether id is one that a manifest may use.
+func (id ID) Valid() bool { return len(id) <= 128 && idRE.MatchString(string(id)) }
+
+// ValidName reports whether a manifest, a device or a site may have a name.
+func ValidName(name string) bool { return nameRE.MatchString(name) }
+
 func (id ID) check(r *Report) {
-	if len(id) > 128 || !idRE.MatchString(string(id)) {
+	if !id.Valid() {
 		r.Errorf("id %q must be lower-case letters, digits, '.', '_' and '-', parts divided by '/', at most 128 long", id)
 	}
 }
