@@ -46,6 +46,7 @@ type Agent struct {
 	replan   chan struct{} // the watcher has other resources to watch
 	outbox   chan struct{}
 	mail     chan struct{} // there are receipts to send
+	asks     chan struct{} // there are other requests to send
 	survey   chan struct{} // somebody wants to know what else is there
 	describe chan struct{} // what the device says it is must be looked at
 	news     chan struct{} // there is another info to send
@@ -64,6 +65,7 @@ type Agent struct {
 	ours     map[topology.Resource]bool // changed by the last pass that changed anything, and not heard of yet
 	unkept   bool                       // the books could not be kept in the last pass, or in this one
 	unsaved  []interpret.Receipt        // that could not be kept yet
+	removals []interpret.PlannedAction  // what the last full pass was asked about of what is no longer named
 
 	contentsOf *plan     // in force when contents that are not needed were removed last
 	contentsAt time.Time // when that was
@@ -84,12 +86,14 @@ type Agent struct {
 	dirty     map[topology.Resource]bool // events since the last pass
 	unwatched chan struct{}              // closed when what is played is watched; nil: it is, or nobody waits
 	problems  []interpret.Problem
-	recovered time.Time              // when a loss was found last
-	others    []score.Resource       // what others made, as found last, sorted
-	status    interpret.DeviceStatus // as it is reported
-	info      interpret.DeviceInfo   // the same
-	clock     interpret.Clock        // as it was measured last
-	offset    time.Duration          // that a problem tells; 0: none does
+	recovered time.Time                  // when a loss was found last
+	others    []score.Resource           // what others made, as found last, sorted
+	status    interpret.DeviceStatus     // as it is reported
+	requests  interpret.ApprovalRequests // as they were sent last, or are about to be
+	asked     bool                       // there is such a document of this start
+	info      interpret.DeviceInfo       // the same
+	clock     interpret.Clock            // as it was measured last
+	offset    time.Duration              // that a problem tells; 0: none does
 }
 
 // New returns an agent that does nothing yet.
@@ -98,7 +102,7 @@ func New(c Config) *Agent {
 		c.Relist = 5 * time.Minute
 	}
 	one := func() chan struct{} { return make(chan struct{}, 1) }
-	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), mail: one(), survey: one(), describe: one(), news: one(), progress: one()}
+	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), mail: one(), asks: one(), survey: one(), describe: one(), news: one(), progress: one()}
 	if a.Runner.Eyes != nil {
 		a.Runner.health = health.New(*a.Runner.Eyes, a.unwell)
 	}
@@ -152,6 +156,7 @@ func (a *Agent) Run(ctx context.Context) {
 			}
 			wg.Go(func() { a.deliver(ctx, a.outbox, a.sendStatus) })
 			wg.Go(func() { a.deliver(ctx, a.news, a.sendInfo) })
+			wg.Go(func() { a.deliver(ctx, a.asks, a.sendRequests) })
 			wg.Go(func() { a.deliverReceipts(ctx) })
 			a.Link.Run(ctx, a)
 		})

@@ -11,7 +11,8 @@ import (
 // A consent is what a person allowed, once, beyond what the policies grant. The nil consent
 // allows nothing.
 type consent struct {
-	name string // of the operation, for the records
+	name   string // of the operation, for the records
+	device string // whose it is
 	// all: whoever asks stands before the device, and sees what is done.
 	all bool
 	// plan is what was confirmed, and nothing else, by mark of the score.
@@ -37,6 +38,9 @@ func (c *consent) given(a interpret.PlannedAction) (g authority.Given, name stri
 	}
 	for _, ap := range c.approvals {
 		if ap.Manifest == a.Manifest && ap.Score == a.Score && ap.Action == a.Action && ap.Effect == a.Effect && ap.SpecDigest == a.SpecDigest && slices.Equal(ap.Resources, a.Resources) {
+			if id, err := interpret.RequestID(c.device, a); ap.Request != "" && (err != nil || id != ap.Request) {
+				return authority.None, "", true
+			}
 			return authority.Signed, c.name, false
 		}
 	}

@@ -256,7 +256,8 @@ func (l *worldLink) says(f func()) error {
 	}
 }
 
-func (l *worldLink) Inform(context.Context, interpret.DeviceInfo) error { return nil }
+func (l *worldLink) Ask(context.Context, interpret.ApprovalRequests) error { return nil }
+func (l *worldLink) Inform(context.Context, interpret.DeviceInfo) error    { return nil }
 
 func (l *worldLink) Report(_ context.Context, st interpret.DeviceStatus) error {
 	return l.says(func() {

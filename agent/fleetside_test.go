@@ -18,11 +18,12 @@ type fleetSide struct {
 	reported  chan interpret.DeviceStatus
 	receipts  chan interpret.Receipt
 	informed  chan interpret.DeviceInfo
+	asked     chan interpret.ApprovalRequests
 	onConnect func()
 }
 
 func newFleetSide() *fleetSide {
-	return &fleetSide{make(chan agent.Handler, 1), make(chan interpret.DeviceStatus, 1000), make(chan interpret.Receipt, 1000), make(chan interpret.DeviceInfo, 1000), func() {}}
+	return &fleetSide{make(chan agent.Handler, 1), make(chan interpret.DeviceStatus, 1000), make(chan interpret.Receipt, 1000), make(chan interpret.DeviceInfo, 1000), make(chan interpret.ApprovalRequests, 1000), func() {}}
 }
 
 func (f *fleetSide) Run(ctx context.Context, h agent.Handler) {
@@ -38,6 +39,11 @@ func (f *fleetSide) Report(_ context.Context, st interpret.DeviceStatus) error {
 
 func (f *fleetSide) Inform(_ context.Context, i interpret.DeviceInfo) error {
 	f.informed <- i
+	return nil
+}
+
+func (f *fleetSide) Ask(_ context.Context, r interpret.ApprovalRequests) error {
+	f.asked <- r
 	return nil
 }
 

@@ -61,7 +61,7 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 	if e, owned := g.primary(); owned && q.Given == authority.None && e.SpecDigest == g.it.digest && g.begunAs(e.Resource, verb) {
 		q.Given, q.Name = authority.Begun, first(e.Authority)
 	}
-	d := opening(authority.Decide(q), opens)
+	d := g.unlessRejected(p, opening(authority.Decide(q), opens))
 	v := interpret.Verdict{Authority: d.Authority, Code: d.Code, Message: d.Reason}
 	switch {
 	case g.it.engine().Noop:

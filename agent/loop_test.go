@@ -153,6 +153,10 @@ func (l *badLink) Inform(ctx context.Context, _ interpret.DeviceInfo) error {
 	return l.Report(ctx, interpret.DeviceStatus{})
 }
 
+func (l *badLink) Ask(ctx context.Context, _ interpret.ApprovalRequests) error {
+	return l.Report(ctx, interpret.DeviceStatus{})
+}
+
 func (l *badLink) Report(ctx context.Context, _ interpret.DeviceStatus) error {
 	l.reports.Add(1)
 	if l.hangs {

@@ -39,6 +39,8 @@ func (a *Agent) perform(ctx context.Context, o order) interpret.Receipt {
 		return a.answerPlan(ctx, o)
 	case interpret.VerbInstall, interpret.VerbApprove:
 		return a.install(ctx, o)
+	case interpret.VerbReject:
+		return a.reject(ctx, o)
 	case interpret.VerbAdopt:
 		return a.adopt(ctx, o)
 	case interpret.VerbRelease:
@@ -82,14 +84,20 @@ func (a *Agent) install(ctx context.Context, o order) interpret.Receipt {
 	if err != nil {
 		return a.failed(o, err)
 	}
-	if now.ID != o.op.Plan {
+	if o.op.Verb == interpret.VerbApprove && o.op.Plan == "" {
+		if code, why := approvedByRequest(now, o.op.Approvals); code != "" {
+			r := o.receipt(a, interpret.ResultRefused, code, why)
+			r.Generation = now.Generation
+			return r
+		}
+	} else if now.ID != o.op.Plan {
 		r := o.receipt(a, interpret.ResultRefused, interpret.CodePlanChanged, "the device, or what it is to be, is not as it was when this plan was made: look at the plan of now, and confirm that")
 		r.Generation, r.Plan = now.Generation, new(shortPlan(now))
 		return r
 	}
 	c := confirmed(o.op.ID, now)
 	if o.op.Verb == interpret.VerbApprove {
-		c = &consent{name: o.op.ID, approvals: o.op.Approvals}
+		c = &consent{name: o.op.ID, device: now.Device, approvals: o.op.Approvals}
 		for _, ap := range o.op.Approvals {
 			if code, why := matches(now, ap); code != "" {
 				r := o.receipt(a, interpret.ResultRefused, code, why)

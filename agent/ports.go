@@ -37,6 +37,9 @@ type Link interface {
 	// the agent's, and stays as it is.
 	Report(ctx context.Context, st interpret.DeviceStatus) error
 
+	// Ask replaces the requests of the device for approval, as Report does its status.
+	Ask(ctx context.Context, requests interpret.ApprovalRequests) error
+
 	// Inform replaces what the device says it is, as Report does its status.
 	Inform(ctx context.Context, info interpret.DeviceInfo) error
 }

@@ -63,7 +63,7 @@ func (r *removal) Admit(ctx context.Context, a interpret.Action) (interpret.Verd
 	if q.Given == authority.None && r.begunAs(o.Resource, verbRemove) {
 		q.Given, q.Name = authority.Begun, first(o.Authority)
 	}
-	d := opening(r.last(authority.Decide(q), q), opens)
+	d := r.unlessRejected(p, opening(r.last(authority.Decide(q), q), opens))
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, d.Code, d.Reason
 	r.action = p
 	v := interpret.Verdict{Outcome: outcomeOf(d), Code: p.Code, Message: d.Reason, Authority: d.Authority}

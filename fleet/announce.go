@@ -88,20 +88,22 @@ func (s *service) followOnce(ctx context.Context, renewed <-chan struct{}) error
 type picture struct {
 	documents map[Device]wire.ControlEnvelope // generation, digest and size of what is published
 	blocked   map[Device]bool
-	asked     map[Device]question        // the last operation
+	asked     map[Device][]question      // the operations that are stored
 	answered  map[Device]map[string]bool // ids of operations
 }
 
 func newPicture() *picture {
-	return &picture{map[Device]wire.ControlEnvelope{}, map[Device]bool{}, map[Device]question{}, map[Device]map[string]bool{}}
+	return &picture{map[Device]wire.ControlEnvelope{}, map[Device]bool{}, map[Device][]question{}, map[Device]map[string]bool{}}
 }
 
 // envelope is what d has to hear.
 func (p *picture) envelope(d Device, now time.Time) wire.ControlEnvelope {
 	c := p.documents[d]
 	c.Blocked = p.blocked[d]
-	if q, ok := p.asked[d]; ok && q.open(now) && !p.answered[d][q.operation.ID] {
-		c.Approvals, c.Operation = 1, q.generation
+	for _, q := range p.asked[d] {
+		if q.open(now) && !p.answered[d][q.operation.ID] {
+			c.Approvals, c.Operation = c.Approvals+1, max(c.Operation, q.generation)
+		}
 	}
 	return c
 }
@@ -136,8 +138,11 @@ func (s *service) learn(m message, p *picture) {
 		s.learnDocument(t.Device, m, p)
 	case t.Kind == wire.KindApproval:
 		delete(p.asked, t.Device)
-		if q, ok := readQuestion(m.data); ok && !m.deleted {
-			p.asked[t.Device] = q
+		if asked := readQuestions(m.data); len(asked) > 0 && !m.deleted {
+			for i := range asked {
+				asked[i].frame = nil // nobody needs it here
+			}
+			p.asked[t.Device] = asked
 		}
 	}
 }

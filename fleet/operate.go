@@ -53,8 +53,9 @@ func (e *UnansweredError) Error() string {
 
 // Operate asks a device for something, once. It fills in the version, the kind and, if there is none, the end of op. It
 // returns when the operation is stored; the answer is a receipt. A device has one operation at a time: an earlier one
-// that it has not answered, and that would change something, is an *[UnansweredError]. To ask for the same operation again
-// does nothing new: it has the same receipt.
+// that it has not answered, and that would change something, is an *[UnansweredError]. Answers to requests are stored beside
+// what is not answered, and what is asked later beside them. To ask for the same operation again does nothing new: it has the
+// same receipt.
 func (f *Fleet) Operate(ctx context.Context, op interpret.Operation, o OperateOptions) error {
 	q, err := readyOperation(op, o, false)
 	if err != nil {
@@ -75,7 +76,8 @@ func (f *Fleet) Operate(ctx context.Context, op interpret.Operation, o OperateOp
 	}
 }
 
-// SignOperation signs what Operate would ask for, and asks for nothing: others have to sign, too. PublishSigned asks for it.
+// SignOperation signs what Operate would ask for, and asks for nothing: others have to sign, too, or, without a signer, alone.
+// PublishSigned asks for it.
 func SignOperation(op interpret.Operation, o OperateOptions) (Envelope, error) {
 	q, err := readyOperation(op, o, true)
 	if err != nil {
@@ -109,7 +111,7 @@ func readyOperation(op interpret.Operation, o OperateOptions, hold bool) (q read
 	if err := q.device.Check(); err != nil {
 		return q, err
 	}
-	if o.Signer == nil {
+	if o.Signer == nil && !hold {
 		return q, q.fail(errors.New("no key for operations is given"))
 	}
 	if err := wire.CheckOperationID(op.ID); err != nil {
@@ -128,8 +130,10 @@ func readyOperation(op interpret.Operation, o OperateOptions, hold bool) (q read
 	case life > wire.MaxOperationLife:
 		return q, q.fail(fmt.Errorf("it would be valid for %s, and an operation is for at most %s", life.Round(time.Second), wire.MaxOperationLife))
 	}
-	if err := mayAsk(o.Root, o.Signer, q.device, op, hold); err != nil {
-		return q, q.fail(err)
+	if o.Signer != nil {
+		if err := mayAsk(o.Root, o.Signer, q.device, op, hold); err != nil {
+			return q, q.fail(err)
+		}
 	}
 	q.op = op
 	if q.payload, err = score.Encode(op); err != nil {
@@ -147,7 +151,11 @@ func (q ready) seal(generation uint64, o OperateOptions) (Envelope, error) {
 		Kind: wire.KindApproval, Audience: q.device.String(), Name: string(q.op.Verb), Generation: generation, Epoch: o.Root.Metadata.Version,
 		Issued: wire.UnixSeconds(q.now), NotAfter: wire.UnixSeconds(q.op.Expires), Media: wire.MediaOperation,
 	}
-	return wire.SealEnvelope(st, q.payload, o.Signer)
+	e, err := wire.SealEnvelope(st, q.payload)
+	if err == nil && o.Signer != nil {
+		err = e.Sign(o.Signer)
+	}
+	return e, err
 }
 
 // order stores an operation if nothing that matters is in its place.
@@ -157,7 +165,7 @@ func (f *Fleet) order(ctx context.Context, q ready, o OperateOptions) error {
 	if err != nil {
 		return err
 	}
-	least, err := f.vacant(ctx, q.device, q.op.ID, before, q.now, o.Replace)
+	least, beside, err := f.beside(ctx, q.device, q.op, before, q.now, o.Replace)
 	if err != nil {
 		return err
 	}
@@ -167,30 +175,45 @@ func (f *Fleet) order(ctx context.Context, q ready, o OperateOptions) error {
 	if err != nil {
 		return err
 	}
-	return f.storeOperation(ctx, key, e, before.revision)
+	return f.storeOperation(ctx, key, e, beside, before.revision)
 }
 
-// vacant says whether an operation may take the place of the one that is stored for d, and the least generation that it must
-// have.
-func (f *Fleet) vacant(ctx context.Context, d Device, id string, before document, now time.Time, replace bool) (least uint64, err error) {
-	q, ok := readQuestion(before.frame)
-	switch {
-	case !ok:
-		return 0, nil
-	case q.generation == math.MaxUint64:
-		return 0, fmt.Errorf("what is stored under %s has the highest generation there is: delete that key, and restart the agent", wire.ApprovalKey(d))
-	case replace, q.operation.ID == id, q.operation.Verb == interpret.VerbPlan, !q.open(now):
-		return q.generation + 1, nil
+// beside gives the frames of the operations that stay stored for d beside another one, and the least generation that it must
+// have. Without room for it, the error is an *[UnansweredError].
+func (f *Fleet) beside(ctx context.Context, d Device, op interpret.Operation, before document, now time.Time, replace bool) (least uint64, frames [][]byte, err error) {
+	for _, q := range readQuestions(before.frame) {
+		if q.generation == math.MaxUint64 {
+			return 0, nil, fmt.Errorf("what is stored under %s has the highest generation there is: delete that key, and restart the agent", wire.ApprovalKey(d))
+		}
+		least = max(least, q.generation+1)
+		if replace || q.operation.ID == op.ID || q.operation.Verb == interpret.VerbPlan || !q.open(now) {
+			continue
+		}
+		_, answered, err := f.Receipt(ctx, d, q.operation.ID)
+		switch {
+		case err != nil:
+			return 0, nil, err
+		case answered:
+			continue
+		case !standsAlone(op) && !standsAlone(q.operation), len(frames)+1 == wire.MaxOperations:
+			return 0, nil, &UnansweredError{d, q.operation}
+		}
+		frames = append(frames, q.frame)
 	}
-	_, answered, err := f.Receipt(ctx, d, q.operation.ID)
-	if err == nil && !answered {
-		err = &UnansweredError{d, q.operation}
-	}
-	return q.generation + 1, err
+	return least, frames, nil
 }
 
-func (f *Fleet) storeOperation(ctx context.Context, key wire.Key, e Envelope, revision uint64) error {
+// standsAlone reports whether an operation answers requests and nothing else: then it is no matter what else waits.
+func standsAlone(op interpret.Operation) bool {
+	return (op.Verb == interpret.VerbApprove || op.Verb == interpret.VerbReject) && op.Plan == ""
+}
+
+func (f *Fleet) storeOperation(ctx context.Context, key wire.Key, e Envelope, beside [][]byte, revision uint64) error {
 	frame, err := e.Frame()
+	if err != nil {
+		return err
+	}
+	all, err := wire.JoinOperations(append(beside, frame)...)
 	if err != nil {
 		return err
 	}
@@ -198,7 +221,7 @@ func (f *Fleet) storeOperation(ctx context.Context, key wire.Key, e Envelope, re
 	if err != nil {
 		return err
 	}
-	return f.replace(ctx, key, frame, nats.Header(wire.Announce(st)), revision)
+	return f.replace(ctx, key, all, nats.Header(wire.Announce(st)), revision)
 }
 
 // A question is an operation as it is stored. Whether somebody signed it who may is for the device.
@@ -207,6 +230,21 @@ type question struct {
 	generation uint64
 	digest     []byte
 	expires    uint64
+	frame      []byte
+}
+
+// readQuestions reads those that are stored under a key, and leaves out what is none.
+func readQuestions(stored []byte) (out []question) {
+	frames, err := wire.SplitOperations(stored)
+	if err != nil {
+		return nil
+	}
+	for _, f := range frames {
+		if q, ok := readQuestion(f); ok {
+			out = append(out, q)
+		}
+	}
+	return out
 }
 
 // readQuestion reads one. ok is false for what is none.
@@ -215,7 +253,7 @@ func readQuestion(frame []byte) (q question, ok bool) {
 	if err != nil || st.Kind != wire.KindApproval || len(payload) > wire.MaxOperation {
 		return question{}, false
 	}
-	q = question{generation: st.Generation, digest: st.Digest, expires: st.NotAfter}
+	q = question{generation: st.Generation, digest: st.Digest, expires: st.NotAfter, frame: frame}
 	if json.Unmarshal(payload, &q.operation) != nil || wire.CheckOperationID(q.operation.ID) != nil {
 		q.operation, q.expires = interpret.Operation{}, 0
 	}

@@ -141,8 +141,10 @@ func (f *Fleet) WaitReceipt(ctx context.Context, d Device, id string) (interpret
 		return fail(err)
 	}
 	request := ""
-	if q, ok := readQuestion(doc.frame); ok && q.operation.ID == id {
-		request = hex.EncodeToString(q.digest)
+	for _, q := range readQuestions(doc.frame) {
+		if q.operation.ID == id {
+			request = hex.EncodeToString(q.digest)
+		}
 	}
 	renewed, stop := f.onReconnect()
 	defer stop()

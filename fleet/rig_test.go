@@ -119,6 +119,7 @@ type device struct {
 	*memory.Device
 	agent *agent.Agent
 	link  *natslink.Link
+	disk  *store.Mem
 	stop  func()
 }
 
@@ -147,7 +148,7 @@ func (r *rig) deviceOn(d fleet.Device, dev *memory.Device, disk *store.Mem, chan
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	dv := &device{Device: dev}
+	dv := &device{Device: dev, disk: disk}
 	if dv.link, err = natslink.New(o); err != nil {
 		r.t.Fatal(err)
 	}

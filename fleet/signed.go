@@ -192,16 +192,16 @@ func (f *Fleet) publishOperation(ctx context.Context, e Envelope, d Device, op i
 	if err != nil {
 		return err
 	}
-	least, err := f.vacant(ctx, d, op.ID, before, time.Now(), false)
+	least, beside, err := f.beside(ctx, d, op, before, time.Now(), false)
 	switch {
 	case err != nil:
 		return err
-	case v.Statement.Generation < least:
+	case v.Statement.Generation < least && !standsAlone(op):
 		return errors.New("it was asked for something else since this was made: make it again")
 	case dry:
 		return nil
 	}
-	err = f.storeOperation(ctx, wire.ApprovalKey(d), e, before.revision)
+	err = f.storeOperation(ctx, wire.ApprovalKey(d), e, beside, before.revision)
 	if errors.Is(err, errStale) {
 		return errors.New("somebody asks it for something else at the same time: try again")
 	}

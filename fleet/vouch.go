@@ -85,7 +85,8 @@ func mayAsk(r Root, signer wire.Signer, d Device, op interpret.Operation, hold b
 }
 
 func actOf(d Device, op interpret.Operation) trust.Act {
-	return trust.Act{Device: d, Approve: op.Verb == interpret.VerbApprove, Destroy: op.Destroys()}
+	answers := op.Verb == interpret.VerbApprove || op.Verb == interpret.VerbReject
+	return trust.Act{Device: d, Approve: answers, Destroy: op.Destroys()}
 }
 
 // allowed turns the word of a trust root about one who signs into an error. Every key of the root that is missing only

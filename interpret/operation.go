@@ -24,9 +24,9 @@ type Operation struct {
 	Device string `json:"device"`
 	// Verb is what is asked for.
 	Verb Verb `json:"verb"`
-	// Plan is the id of the plan that install and approve consent to.
+	// Plan is the id of the plan that install consents to, and approve, if its approvals name no requests.
 	Plan string `json:"plan,omitempty"`
-	// Approvals are the actions that approve lets happen, each as the plan names it.
+	// Approvals are the actions that approve lets happen, each as the plan or its request names it, or reject does not.
 	Approvals []Approval `json:"approvals,omitempty"`
 	// Manifest that adopt and release are about.
 	Manifest string `json:"manifest,omitempty"`
@@ -50,6 +50,7 @@ const (
 	VerbPlan          Verb = "plan"           // compute a plan; changes nothing
 	VerbInstall       Verb = "install"        // do exactly the plan that is named
 	VerbApprove       Verb = "approve"        // let the actions that are named happen, destruction included
+	VerbReject        Verb = "reject"         // say no to the requests that are named: the device does not ask for the same again
 	VerbAdopt         Verb = "adopt"          // take over what is there and what the scores claim
 	VerbRelease       Verb = "release"        // give up what the scores own: it stays
 	VerbRestore       Verb = "restore"        // put a backup back
@@ -58,11 +59,13 @@ const (
 
 // Verbs lists the verbs that this version knows.
 func Verbs() []Verb {
-	return []Verb{VerbPlan, VerbInstall, VerbApprove, VerbAdopt, VerbRelease, VerbRestore, VerbRollbackCheck}
+	return []Verb{VerbPlan, VerbInstall, VerbApprove, VerbReject, VerbAdopt, VerbRelease, VerbRestore, VerbRollbackCheck}
 }
 
 // An Approval names one action of a plan. All of it must be as the device finds it.
 type Approval struct {
+	// Request is the id of the request that this answers. Then no plan is needed: the action is the one that was asked for.
+	Request string `json:"request,omitempty"`
 	// Manifest of the action.
 	Manifest string `json:"manifest"`
 	// Score of the action.
@@ -170,7 +173,7 @@ type ReceiptAction struct {
 
 // Destroys reports whether it lets something be destroyed. An effect that this version does not know counts as the worst.
 func (op Operation) Destroys() bool {
-	return slices.ContainsFunc(op.Approvals, func(a Approval) bool {
+	return op.Verb != VerbReject && slices.ContainsFunc(op.Approvals, func(a Approval) bool {
 		return !slices.Contains([]Effect{Nothing, Create, Mutate, Disrupt, Remove}, a.Effect)
 	})
 }

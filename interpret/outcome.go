@@ -40,6 +40,7 @@ const (
 	CodeOrphaned          Code = "orphaned"                  // it is no longer named, and the policy only reports that
 	CodeSignature         Code = "pending_signature"         // a signed approval has to let it happen
 	CodeConfirm           Code = "pending_confirm"           // a plan has to be confirmed
+	CodeRejected          Code = "rejected"                  // somebody who may has said no to exactly this
 	CodeWindow            Code = "pending_window"            // it waits for its time
 	CodeBrake             Code = "brake"                     // more would be removed at once than a device does by itself
 	CodePolicy            Code = "policy"                    // the policy reports it and changes nothing

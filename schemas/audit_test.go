@@ -28,7 +28,7 @@ import (
 // TestSchemas: each schema is one, in the words of its draft; it is closed, and it says
 // what every field is (H73: these are all the documents there are).
 func TestSchemas(t *testing.T) {
-	want := []string{"announcement", "assignment", "audit", "envelope", "heartbeat", "info", "manifest", "operation", "plan", "receipt", "status"}
+	want := []string{"announcement", "assignment", "audit", "envelope", "heartbeat", "info", "manifest", "operation", "plan", "receipt", "requests", "status"}
 	if got := schemas.Names(); !slices.Equal(got, want) {
 		t.Errorf("schemas are %v, want %v", got, want)
 	}
@@ -386,6 +386,9 @@ func TestDocuments(t *testing.T) {
 			Actor:     "me", Reason: "it is old", Expires: time.Unix(1e9, 0).UTC()}),
 		"audit": asMap(interpret.AuditEntry{APIVersion: score.APIVersion, Kind: interpret.AuditKind, Chain: "5f1c", Sequence: 2, Previous: plan.ID, Device: "pi-7", Time: time.Unix(1e9, 0).UTC(), TimeTrusted: true,
 			What: interpret.AuditDecision, Manifest: "m", Score: "x", Resources: []score.Resource{"file:/etc/x"}, Decision: interpret.DecidePending, Code: interpret.CodeConfirm}),
+		"requests": asMap(interpret.ApprovalRequests{APIVersion: score.APIVersion, Kind: interpret.RequestsKind, Device: "pi-7", Generation: 2, Assignment: plan.ID, Truncated: 1, Time: time.Unix(1e9, 0).UTC(),
+			Requests: []interpret.ApprovalRequest{{ID: plan.ID, Since: time.Unix(1e9, 0).UTC(), Observed: plan.ID, Action: interpret.PlannedAction{Manifest: "m", Score: "x", Kind: score.KindFile, Action: interpret.ActionDecommission,
+				Decision: interpret.DecidePending, Code: interpret.CodeSignature}}}}),
 		"receipt": asMap(interpret.Receipt{APIVersion: score.APIVersion, Kind: interpret.ReceiptKind, ID: "5f1c", Device: "pi-7", Verb: interpret.VerbPass, Result: interpret.ResultFailed,
 			Code: interpret.CodePlanChanged, Plan: &plan, Started: time.Unix(1e9, 0).UTC(), Finished: time.Unix(1e9, 5).UTC(),
 			Actions: []interpret.ReceiptAction{{Manifest: "m", Score: "x", Kind: score.KindFile, Action: interpret.ActionChange, Outcome: interpret.Changed, Diff: "-a\n+b\n"}}}),

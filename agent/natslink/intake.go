@@ -28,6 +28,7 @@ type mailbox struct {
 
 	intake sync.Mutex // one document at a time
 	last   seen
+	done   map[[sha256.Size]byte]uint64 // generations of the operations that are stored now and were taken, by what they are
 
 	// guarded by the mutex of the link
 	need    need
@@ -41,7 +42,7 @@ type seen struct {
 }
 
 func newMailbox(k wire.Key, take func(context.Context, []byte, bool) (uint64, error), none func(string)) *mailbox {
-	return &mailbox{key: k, take: take, none: none, fetch: make(chan struct{}, 1), pace: make(chan struct{}, 1), refused: map[interpret.Code]bool{}}
+	return &mailbox{key: k, take: take, none: none, fetch: make(chan struct{}, 1), pace: make(chan struct{}, 1), done: map[[sha256.Size]byte]uint64{}, refused: map[interpret.Code]bool{}}
 }
 
 func (l *Link) mailboxes() []*mailbox { return []*mailbox{l.documents, l.operations} }

@@ -52,6 +52,9 @@ type Link struct {
 	report  reporter
 	sending sync.Mutex // one receipt at a time
 
+	asking sync.Mutex // the requests for approval, one document at a time
+	asked  []byte     // the last one; guarded by asking
+
 	following sync.Mutex // the trust root, one step at a time
 	looked    time.Time  // when the last look for one was over; guarded by following
 }

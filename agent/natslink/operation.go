@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,9 +36,9 @@ func (l *Link) heed(c wire.ControlEnvelope) {
 		return
 	}
 	l.operations.intake.Lock()
-	known := l.operations.last.generation
+	known := slices.Contains(slices.Collect(maps.Values(l.operations.done)), c.Operation)
 	l.operations.intake.Unlock()
-	if c.Operation == 0 || c.Operation > known {
+	if c.Operation == 0 || !known || c.Approvals > 1 { // of several, one may have come late that was signed early
 		l.want(l.operations, c.Operation)
 	}
 }
@@ -69,14 +70,45 @@ func (l *Link) now() time.Time {
 
 var errNoTime = errors.New("the time is not known yet")
 
-// takeOperation is where every operation comes in. What was seen before, and what is older, is nothing: it was handed
-// over, or was replaced by who asks. One that has expired is worth a word only when it was published just now; else it is
-// what is left of one that was done, or that nobody waits for any more.
-func (l *Link) takeOperation(ctx context.Context, envelope []byte, pushed bool) (uint64, error) {
+// takeOperation is where all operations come in, one or several of them.
+func (l *Link) takeOperation(ctx context.Context, stored []byte, pushed bool) (highest uint64, err error) {
 	box := l.operations
 	box.intake.Lock()
 	defer box.intake.Unlock()
-	sum := sha256.Sum256(envelope)
+	frames, err := wire.SplitOperations(stored)
+	if err != nil {
+		r := refusalOf("the operations for this device", err)
+		l.refuse(box, r.Code, r.Message)
+		return 0, nil
+	}
+	there, all := map[[sha256.Size]byte]uint64{}, true
+	for _, frame := range frames {
+		sum := sha256.Sum256(frame)
+		generation, known := box.done[sum]
+		if !known {
+			if generation, err = l.takeOne(ctx, frame, sum, pushed); err != nil {
+				return 0, err // those after it come later, and those before it are known
+			}
+		}
+		if generation > 0 {
+			there[sum], box.done[sum] = generation, generation
+		}
+		all = all && generation > 0
+		highest = max(highest, generation)
+	}
+	box.done = there // what is not stored any more need not be known
+	if !all {
+		return 0, nil // to fetch what was refused once more does not help
+	}
+	return highest, nil
+}
+
+// takeOne takes one operation. What was seen before is nothing: it was handed over. So is what is older, as it was replaced
+// by who asks; but the answer to a request stands alone, and is taken in any order: it may be signed somewhere else, by
+// several people, and takes its time. One that has expired is worth a word only when it was published just now; else it is
+// what is left of one that was done, or that nobody waits for any more.
+func (l *Link) takeOne(ctx context.Context, envelope []byte, sum [sha256.Size]byte, pushed bool) (uint64, error) {
+	box := l.operations
 	if box.last.generation > 0 && box.last.sum == sum {
 		return box.last.generation, nil
 	}
@@ -97,6 +129,7 @@ func (l *Link) takeOperation(ctx context.Context, envelope []byte, pushed bool) 
 	case now.IsZero():
 		l.refuse(box, CodeNoTime, "an operation waits until this device knows the time: its clock is not set, and no control service has answered yet")
 		return 0, errNoTime
+	case standsAlone(op.Operation): // its id is burnt when it is done, and its request is open or not
 	case op.generation < box.last.generation:
 		return op.generation, nil
 	case op.generation == box.last.generation:
@@ -111,9 +144,16 @@ func (l *Link) takeOperation(ctx context.Context, envelope []byte, pushed bool) 
 		l.problem(agent.CodeStore, fmt.Sprintf("operation %s could not be kept: %v", op.ID, err))
 		return 0, err
 	}
-	box.last = seen{sum, op.generation}
+	if op.generation > box.last.generation {
+		box.last = seen{sum, op.generation}
+	}
 	l.accepted()
 	return op.generation, nil
+}
+
+// standsAlone reports whether an operation answers requests and nothing else.
+func standsAlone(op interpret.Operation) bool {
+	return (op.Verb == interpret.VerbApprove || op.Verb == interpret.VerbReject) && op.Plan == ""
 }
 
 // accepted takes back what was said of operations that were not.
@@ -219,5 +259,6 @@ func operationOf(v wire.Verified, d wire.Device) (opened, error) {
 
 // actOf is what an operation asks for, as far as scopes go.
 func actOf(d wire.Device, op opened) trust.Act {
-	return trust.Act{Device: d, Approve: op.Verb == interpret.VerbApprove, Destroy: op.Destroys()}
+	answers := op.Verb == interpret.VerbApprove || op.Verb == interpret.VerbReject
+	return trust.Act{Device: d, Approve: answers, Destroy: op.Destroys()}
 }

@@ -24,6 +24,7 @@ type reporter struct {
 	known       bool   // revision is that of what is stored now, as far as we know
 	revision    uint64 // of the last status that is stored; 0: none
 	wrote       bool   // something of this instance was stored
+	lost        bool   // and is not there any more: the store was made anew
 	predecessor string // whose status was there before ours
 	foreign     error  // somebody else reports as this device: said once, then nothing is written any more
 }
@@ -68,7 +69,12 @@ func (l *Link) checkLoop(ctx context.Context) {
 			// What fails here is tried again by the next connection, poll or report.
 			_ = l.store(ctx, true)
 		}
+		lost := r.lost
+		r.lost = false
 		r.mu.Unlock()
+		if lost {
+			l.askAgain(ctx)
+		}
 	}
 }
 
@@ -157,6 +163,7 @@ func (l *Link) readBack(ctx context.Context) (stored bool, err error) {
 	case "":
 	case "404":
 		r.revision, r.known = 0, true
+		r.lost = r.wrote
 		return false, nil
 	default:
 		return false, fmt.Errorf("cannot read back the last report: the server says %s %s", answer.Header.Get("Status"), answer.Header.Get("Description"))

@@ -75,7 +75,8 @@ func (l *fakeLink) Run(ctx context.Context, h agent.Handler) {
 
 func (l *fakeLink) Send(context.Context, interpret.Receipt) error { return nil }
 
-func (l *fakeLink) Inform(context.Context, interpret.DeviceInfo) error { return nil }
+func (l *fakeLink) Ask(context.Context, interpret.ApprovalRequests) error { return nil }
+func (l *fakeLink) Inform(context.Context, interpret.DeviceInfo) error    { return nil }
 
 func (l *fakeLink) Report(ctx context.Context, st interpret.DeviceStatus) error {
 	select {

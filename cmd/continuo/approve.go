@@ -10,64 +10,140 @@ import (
 
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
 	"github.com/continuo-fleet/continuo/cmd/internal/show"
+	"github.com/continuo-fleet/continuo/fleet"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
 )
 
+// approving is what continuo approve is asked to do.
+type approving struct {
+	asking
+	plan    string
+	actions []string
+	reject  bool
+}
+
 func newApprove() *cobra.Command {
-	var a asking
-	var plan string
-	var actions []string
+	var a approving
 	cmd := &cobra.Command{
-		Use:   "approve DEVICE --plan ID [--action MANIFEST/SCORE...] --confirm",
-		Short: "Sign that actions of a plan may happen, also those that cannot be undone",
-		Long: `approve signs that actions of a plan may happen: those that the policies let happen only with a
-signature, because they destroy data or remove more at once than a device does by itself. Each
-approval is for exactly one action on exactly those resources, as the plan names them; if the
-device finds anything else, it is refused. Without --action it is about every action of the plan
-that waits for a signature. Without --confirm it only shows what it would sign, and ends with 0.`,
-		Args: oneDevice(0, 0, "one DEVICE"),
+		Use:   "approve REQUEST [DEVICE] --confirm",
+		Short: "Sign that what a device waits for may happen, also what cannot be undone",
+		Long: `approve signs that an action may happen which a device does not do by itself, because it destroys
+data, removes more at once than a device does unasked, or because the policy asks for consent.
+
+Without arguments it lists the open requests, as continuo requests does. A REQUEST is its id, or the
+first 8 or more digits of it. The signature is for exactly that action on exactly those resources; if
+the device finds anything else, it refuses it. With --reject nothing happens, and the device does not
+ask for the same again. Without --confirm it only shows what it would sign, and ends with 0.
+
+To sign elsewhere, or by several people, write it to a file with --out (and --unsigned, if no key is
+here), add signatures with continuo sign, also those of ssh-keygen, and ask for it with continuo publish.
+
+With --plan it is about actions of a plan (continuo plan DEVICE): approve DEVICE --plan ID. Without
+--action those are all that wait for a signature.`,
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := theDevice(args)
-			if err != nil {
-				return err
+			switch {
+			case a.plan != "" || len(a.actions) > 0:
+				return a.ofPlan(cmd, args)
+			case len(args) == 0:
+				f, err := a.connect(cmd.Context(), false)
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				return listRequests(cmd, f, a.format)
 			}
-			if !isPlanID(plan) {
-				return cli.Usagef("give --plan ID, the 64 digits that continuo plan %s ends with, or the first 8 or more of them", name(d))
-			}
-			f, err := a.connect(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			p, known, err := findPlan(cmd.Context(), f, d, plan)
-			if err != nil {
-				return err
-			}
-			if !known {
-				return noPlan("approve", plan, d)
-			}
-			chosen, err := chooseActions(p, actions)
-			if err != nil {
-				return err
-			}
-			op := a.operation(d, interpret.Operation{Verb: interpret.VerbApprove, Plan: p.ID, Approvals: approvalsOf(chosen)})
-			if !a.confirm {
-				words := fmt.Sprintf("let %s of plan %s happen", show.Plural(len(chosen), "action"), p.ID)
-				p.Actions, p.Truncated, p.Unchanged = chosen, 0, 0
-				return a.preview(cmd, preview{op, &p}, words, func() error { return show.Actions(cmd.OutOrStdout(), chosen) })
-			}
-			r, err := a.ask(cmd.Context(), f, d, op)
-			if err != nil {
-				return err
-			}
-			return a.answer(cmd, d, r)
+			return a.ofRequest(cmd, args)
 		},
 	}
 	a.changing(cmd, "sign and ask for it")
-	cmd.Flags().StringVar(&plan, "plan", "", "id of the plan, as continuo plan shows it, or its first digits, 8 or more (required)")
-	cmd.Flags().StringSliceVar(&actions, "action", nil, "MANIFEST/SCORE of an action of the plan; may be given several times (default all that wait for a signature)")
+	cmd.Flags().BoolVar(&a.reject, "reject", false, "say no: the device does not ask for the same again")
+	cmd.Flags().BoolVar(&a.unsigned, "unsigned", false, "with --out: sign nothing here, the key is somewhere else")
+	cmd.Flags().StringVar(&a.plan, "plan", "", "id of a plan, as continuo plan shows it, or its first digits, 8 or more: approve actions of it")
+	cmd.Flags().StringSliceVar(&a.actions, "action", nil, "MANIFEST/SCORE of an action of the plan; may be given several times (default all that wait for a signature)")
 	return cmd
+}
+
+// ofRequest answers one request.
+func (a *approving) ofRequest(cmd *cobra.Command, args []string) error {
+	if !isPlanID(args[0]) {
+		return cli.Usagef("%q is no REQUEST: give its id, or the first 8 or more digits of it, as continuo requests shows them, or --plan with a DEVICE", args[0])
+	}
+	devices, err := parseDevices(args[1:])
+	if err != nil {
+		return err
+	}
+	f, err := a.connect(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	all, err := f.Requests(cmd.Context(), devices...)
+	if err != nil {
+		return err
+	}
+	q, err := all.Find(args[0])
+	if err != nil {
+		return fmt.Errorf("%w; continuo requests lists those that are open", err)
+	}
+	verb, words := interpret.VerbApprove, "let what request %s is about happen"
+	if a.reject {
+		verb, words = interpret.VerbReject, "end request %s, and not to ask for the same again"
+	}
+	if a.unsigned && a.out == "" {
+		return cli.Usagef("--unsigned is for what is written to a file: give --out")
+	}
+	op := a.operation(q.Device, fleet.Answer(verb, q))
+	if !a.confirm {
+		return a.preview(cmd, preview{Operation: op, Request: &q}, fmt.Sprintf(words, q.ID), func() error { return show.Requests(cmd.OutOrStdout(), requestLines(q)) })
+	}
+	r, err := a.ask(cmd.Context(), f, q.Device, op)
+	if err != nil {
+		return err
+	}
+	return a.answer(cmd, q.Device, r)
+}
+
+// ofPlan approves actions of a plan.
+func (a *approving) ofPlan(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 || a.reject {
+		return cli.Usagef("give one DEVICE with --plan, and no --reject: that is for a REQUEST")
+	}
+	d, err := theDevice(args)
+	if err != nil {
+		return err
+	}
+	if !isPlanID(a.plan) {
+		return cli.Usagef("give --plan ID, the 64 digits that continuo plan %s ends with, or the first 8 or more of them", name(d))
+	}
+	f, err := a.connect(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	p, known, err := findPlan(cmd.Context(), f, d, a.plan)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return noPlan("approve", a.plan, d)
+	}
+	chosen, err := chooseActions(p, a.actions)
+	if err != nil {
+		return err
+	}
+	op := a.operation(d, interpret.Operation{Verb: interpret.VerbApprove, Plan: p.ID, Approvals: approvalsOf(chosen)})
+	if !a.confirm {
+		words := fmt.Sprintf("let %s of plan %s happen", show.Plural(len(chosen), "action"), p.ID)
+		p.Actions, p.Truncated, p.Unchanged = chosen, 0, 0
+		return a.preview(cmd, preview{Operation: op, Plan: &p}, words, func() error { return show.Actions(cmd.OutOrStdout(), chosen) })
+	}
+	r, err := a.ask(cmd.Context(), f, d, op)
+	if err != nil {
+		return err
+	}
+	return a.answer(cmd, d, r)
 }
 
 // chooseActions finds the actions of a plan that were named, or those that wait for a signature.

@@ -35,7 +35,9 @@ type asking struct {
 	expires end
 	replace bool
 	out     string
-	device  fleet.Device
+	// unsigned: what is written to out has no signature yet
+	unsigned bool
+	device   fleet.Device
 }
 
 // flags adds the flags of every question.
@@ -202,6 +204,8 @@ type preview struct {
 	Operation interpret.Operation `json:"operation"`
 	// Plan that it is about, if the fleet has it.
 	Plan *interpret.Plan `json:"plan,omitempty"`
+	// Request that it answers.
+	Request *fleet.Request `json:"request,omitempty"`
 }
 
 // preview shows what would be asked, in words, and what more tells about it.

@@ -183,16 +183,18 @@ func holdDocument(cmd *cobra.Command, done []fleet.Publication, out string) erro
 
 // hold writes an operation that others have to sign as well.
 func (a *asking) hold(cmd *cobra.Command, op interpret.Operation) error {
-	signer, err := a.signing(a.key)
-	if err != nil {
-		return err
-	}
 	root, err := a.known(a.key)
 	if err != nil {
 		return err
 	}
+	o := fleet.OperateOptions{Site: a.device.Site, Root: root}
+	if !a.unsigned {
+		if o.Signer, err = a.signing(a.key); err != nil {
+			return err
+		}
+	}
 	op.ID = cmp.Or(op.ID, fleet.NewOperationID())
-	e, err := fleet.SignOperation(op, fleet.OperateOptions{Signer: signer, Site: a.device.Site, Root: root})
+	e, err := fleet.SignOperation(op, o)
 	if err != nil {
 		return err
 	}

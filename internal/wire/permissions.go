@@ -29,7 +29,7 @@ func DevicePermissions(d Device) Permissions {
 		Publish: []string{
 			FetchSubject(DeviceKey(d)), FetchSubject(ApprovalKey(d)),
 			prefixFetch + keyClass + "*", prefixFetch + keyRoot + "*", prefixFetch + keyBlob + "*.*",
-			StatusFetchSubject(d), StatusSubject(d), HeartbeatSubject(d), JournalSubject(d), InfoSubject(d), AuditSubject(d), RenewSubject(d),
+			StatusFetchSubject(d), StatusSubject(d), HeartbeatSubject(d), JournalSubject(d), InfoSubject(d), AuditSubject(d), RequestSubject(d), RenewSubject(d),
 		},
 		Subscribe: []string{
 			ConfigSubject(DeviceKey(d)), ConfigSubject(ApprovalKey(d)),
@@ -63,7 +63,7 @@ func RolePermissions(roles ...Role) (Permissions, error) {
 				p.Publish = append(p.Publish, readStream(s)...)
 				p.Publish = append(p.Publish, watchStream(s)...)
 			}
-			p.Subscribe = append(p.Subscribe, AllConfig, AllActual, AllInfo, AllJournal, AllAudit, prefixKV+BucketAlive+".>")
+			p.Subscribe = append(p.Subscribe, AllConfig, AllActual, AllInfo, AllRequests, AllJournal, AllAudit, prefixKV+BucketAlive+".>")
 		case RoleController:
 			// The answer to a device goes to a subject that the server made for this one request ("_R_."), and to the
 			// inbox of a control user; publishing to a reply subject that the requester chose freely is what made a
@@ -131,6 +131,7 @@ func mappings() []mapping {
 		same(AllJournal),
 		same(AllInfo),
 		same(AllAudit),
+		same(AllRequests),
 		same(AllRenewals),
 	}
 }

@@ -71,7 +71,7 @@ func TestDeviceReachesItsOwnSubjectsOnly(t *testing.T) { // H34, S31, S51, X40
 func deviceViewPublish(d wire.Device) []string {
 	return []string{
 		wire.FetchSubject(wire.DeviceKey(d)), wire.FetchSubject(wire.ApprovalKey(d)), wire.FetchSubject(wire.ClassKey("edge")), wire.FetchSubject(wire.RootKey(1)), wire.BlobFetchSubject(digest, 0),
-		wire.StatusSubject(d), wire.StatusFetchSubject(d), wire.HeartbeatSubject(d), wire.JournalSubject(d), wire.InfoSubject(d), wire.AuditSubject(d), wire.RenewSubject(d),
+		wire.StatusSubject(d), wire.StatusFetchSubject(d), wire.HeartbeatSubject(d), wire.JournalSubject(d), wire.InfoSubject(d), wire.AuditSubject(d), wire.RequestSubject(d), wire.RenewSubject(d),
 	}
 }
 

@@ -53,7 +53,7 @@ func Streams(replicas int) []Stream {
 	// A plain stream and not a bucket: a bucket must allow roll-ups, and with those one device could wipe the status of
 	// all others.
 	actual := base
-	actual.Name, actual.Subjects = StreamActual, []string{AllActual, AllInfo}
+	actual.Name, actual.Subjects = StreamActual, []string{AllActual, AllInfo, AllRequests}
 	actual.MaxMsgsPerSubject = 1
 	actual.MaxMsgSize = maxDevicePayload
 	actual.DuplicateWindow = 100 * time.Millisecond

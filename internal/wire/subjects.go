@@ -39,6 +39,7 @@ const (
 	prefixJournal     = "ev."    // request: write a journal entry
 	prefixInfo        = "info."  // request: write the own device info
 	prefixAudit       = "audit." // request: add entries to the own audit
+	prefixRequest     = "ask."   // request: write the own requests for approval
 	prefixRenew       = "renew." // request: renew the own credential
 	prefixInbox       = "_INBOX."
 )
@@ -148,6 +149,7 @@ const (
 	AllJournal    = prefixJournal + anyDevice
 	AllInfo       = prefixInfo + anyDevice
 	AllAudit      = prefixAudit + anyDevice
+	AllRequests   = prefixRequest + anyDevice
 	AllConfig     = prefixConfig + ">"
 	AllRoots      = prefixConfig + keyRoot + "*" // where a device hears of trust roots
 
@@ -160,7 +162,7 @@ func deviceSubject(prefix string, d Device) string { d.mustCheck(); return prefi
 // refuses a subject of any other form, such as a class's.
 func DeviceOf(subject string) (Device, error) {
 	for _, prefix := range []string{
-		prefixStatus, prefixStatusFetch, prefixHeartbeat, prefixJournal, prefixInfo, prefixAudit, prefixRenew, prefixActual,
+		prefixStatus, prefixStatusFetch, prefixHeartbeat, prefixJournal, prefixInfo, prefixAudit, prefixRequest, prefixRenew, prefixActual,
 		prefixKV + BucketAlive + ".", prefixDesired + keyDevice, prefixDesired + keyApproval,
 		prefixConfig + keyDevice, prefixConfig + keyApproval,
 	} {

@@ -22,6 +22,7 @@ func TestSubjects(t *testing.T) { // H33, S51
 		JournalSubject(d):               "ev.attic.pi-1",
 		InfoSubject(d):                  "info.attic.pi-1",
 		RenewSubject(d):                 "renew.attic.pi-1",
+		RequestSubject(d):               "ask.attic.pi-1",
 		AuditSubject(d):                 "audit.attic.pi-1",
 		InboxPrefix(d):                  "_INBOX.attic.pi-1",
 		DesiredSubject(DeviceKey(d)):    "$KV.desired.d.attic.pi-1",
@@ -74,7 +75,7 @@ func TestKeysComeApart(t *testing.T) {
 func TestDeviceOf(t *testing.T) {
 	d := Device{"attic", "pi-1"}
 	for _, s := range []string{
-		StatusSubject(d), StatusFetchSubject(d), HeartbeatSubject(d), JournalSubject(d), InfoSubject(d), AuditSubject(d), RenewSubject(d), ActualSubject(d),
+		StatusSubject(d), StatusFetchSubject(d), HeartbeatSubject(d), JournalSubject(d), InfoSubject(d), AuditSubject(d), RequestSubject(d), RenewSubject(d), ActualSubject(d),
 		ConfigSubject(DeviceKey(d)), DesiredSubject(ApprovalKey(d)), "$KV.alive." + AliveKey(d),
 	} {
 		if got, err := DeviceOf(s); err != nil || got != d {

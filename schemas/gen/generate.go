@@ -47,6 +47,7 @@ func Generate() (map[string][]byte, error) {
 		{"info", func() (*jsonschema.Schema, error) { return g.reflect(interpret.DeviceInfo{}), nil }},
 		{"plan", func() (*jsonschema.Schema, error) { return g.reflect(interpret.Plan{}), nil }},
 		{"operation", func() (*jsonschema.Schema, error) { return g.reflect(interpret.Operation{}), nil }},
+		{"requests", func() (*jsonschema.Schema, error) { return g.reflect(interpret.ApprovalRequests{}), nil }},
 		{"receipt", func() (*jsonschema.Schema, error) { return g.reflect(interpret.Receipt{}), nil }},
 		{"audit", func() (*jsonschema.Schema, error) { return g.reflect(interpret.AuditEntry{}), nil }},
 		{"heartbeat", func() (*jsonschema.Schema, error) { return g.protocol(wire.Heartbeat{}) }},

@@ -118,7 +118,7 @@ func amend(name string, s *jsonschema.Schema) {
 	kinds := map[string]string{
 		"Manifest": score.ManifestKind, "Assignment": score.AssignmentKind, "DeviceStatus": interpret.StatusKind, "DeviceInfo": interpret.InfoKind,
 		"Plan": interpret.PlanKind, "Operation": interpret.OperationKind, "Receipt": interpret.ReceiptKind,
-		"AuditEntry": interpret.AuditKind,
+		"AuditEntry": interpret.AuditKind, "ApprovalRequests": interpret.RequestsKind,
 	}
 	if kind, ok := kinds[name]; ok {
 		property("apiVersion", is(score.APIVersion))

@@ -293,7 +293,8 @@ func (o offers) Run(ctx context.Context, h agent.Handler) {
 	<-ctx.Done()
 }
 
-func (offers) Inform(context.Context, interpret.DeviceInfo) error { return nil }
+func (offers) Ask(context.Context, interpret.ApprovalRequests) error { return nil }
+func (offers) Inform(context.Context, interpret.DeviceInfo) error    { return nil }
 
 func (offers) Report(context.Context, interpret.DeviceStatus) error { return nil }
 func (offers) Send(context.Context, interpret.Receipt) error        { return nil }
