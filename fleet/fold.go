@@ -41,7 +41,7 @@ const (
 // refusals are the codes under which an agent says that it did not accept what is published for it.
 var refusals = []interpret.Code{
 	"untrusted", "malformed", "unsupported", "unsupported_version", "unknown_epoch", "wrong_purpose", "wrong_audience", "expired",
-	"not_yet_valid", "too_large", "size_mismatch", "digest_mismatch", "not_whole",
+	"not_yet_valid", "too_few_signatures", "key_revoked", "key_not_valid", "out_of_scope", "old_epoch", "too_large", "size_mismatch", "digest_mismatch", "not_whole",
 }
 
 // noticed is how long after a publication a device that is heard of has looked at it. Until then it is not known whether
@@ -55,7 +55,7 @@ func refusal(s DeviceState) (interpret.Problem, bool) {
 	case s.Desired == 0 || s.Desired == held:
 		return interpret.Problem{}, false
 	case s.Desired < held: // above what it holds, nothing is refused for these
-		codes = append(codes[:len(codes):len(codes)], interpret.Code(wire.CodeRegressed), interpret.Code(wire.CodeEquivocation))
+		codes = append(codes[:len(codes):len(codes)], "control_plane_regressed", interpret.Code(wire.CodeRegressed), interpret.Code(wire.CodeEquivocation))
 	}
 	if s.ReportedAt.Before(s.Published) && s.LastHeard.Sub(s.Published) < noticed {
 		return interpret.Problem{}, false

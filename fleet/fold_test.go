@@ -58,6 +58,7 @@ func TestFold(t *testing.T) { // H12, cases 118, 132, 134
 		{"failed", 3, at(3, interpret.StateFailed, says(interpret.Failed, "disk full")), fleet.Live, fleet.Failed, "disk full"},
 		{"refused what is published", 4, at(3, interpret.StateConverged, refused("untrusted")), fleet.Live, fleet.Failed, "did not accept generation 4: because"},
 		{"refused what is older, and was published once", 4, at(3, interpret.StateConverged, refused("generation_regressed")), fleet.Live, fleet.Converging, "and 4 is published"},
+		{"the store came back from a backup", 2, at(3, interpret.StateConverged, refused("control_plane_regressed")), fleet.Live, fleet.Failed, "did not accept generation 2: because"},
 		{"refused an older one, that is published", 2, at(3, interpret.StateConverged, refused("generation_regressed")), fleet.Live, fleet.Failed, "did not accept generation 2: because"},
 		{"refused another of the same generation", 4, at(3, interpret.StateConverged, refused("equivocation")), fleet.Live, fleet.Converging, "and 4 is published"},
 		{"refused what was deleted since", 0, at(3, interpret.StateConverged, refused("untrusted")), fleet.Live, fleet.Pending, "any more"},

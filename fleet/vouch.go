@@ -89,13 +89,13 @@ func actOf(d Device, op interpret.Operation) trust.Act {
 	return trust.Act{Device: d, Approve: answers, Destroy: op.Destroys()}
 }
 
-// allowed turns the word of a trust root about one who signs into an error. Every key of the root that is missing only
-// because others sign later is none.
+// allowed turns the word of a trust root about one who signs into an error. With hold, that others have not signed yet is
+// none.
 func allowed(r *wire.Refusal, hold bool) error {
 	switch {
-	case r == nil, hold && r.Code == wire.CodeUntrusted:
+	case r == nil, hold && r.Code == wire.CodeTooFewSignatures:
 		return nil
-	case r.Code == wire.CodeUntrusted:
+	case r.Code == wire.CodeTooFewSignatures:
 		return fmt.Errorf("%s (%s): %s", r.Detail, r.Code, fewSignatures)
 	}
 	return fmt.Errorf("no device would take it: %s (%s)", r.Detail, r.Code)

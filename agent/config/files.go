@@ -10,13 +10,16 @@ import (
 )
 
 // CheckFiles looks at the files that prove who the device is: a secret that others can read is none, and one that others
-// can exchange makes another device of this one.
+// can exchange makes another device of this one. Who can write the trust root is whom the device trusts.
 func (c Config) CheckFiles() error {
-	for _, f := range []struct{ what, path string }{{"credential file", c.Credentials.File}, {"key of the TLS certificate", c.TLS.Key}} {
+	for _, f := range []struct {
+		what, path string
+		others     fs.FileMode
+	}{{"credential file", c.Credentials.File, 0o077}, {"key of the TLS certificate", c.TLS.Key, 0o077}, {"trust root", c.Trust.Root, 0o022}} {
 		if f.path == "" {
 			continue
 		}
-		if err := checkFile(f.path, 0o077); err != nil {
+		if err := checkFile(f.path, f.others); err != nil {
 			return fmt.Errorf("cannot use the %s %s: %w", f.what, f.path, err)
 		}
 	}

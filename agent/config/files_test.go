@@ -99,3 +99,15 @@ func chown(t *testing.T, name string) {
 	}
 	must(t, os.Chown(name, 4711, -1))
 }
+
+// The trust root is no secret, and who can write it is the owner of the device.
+func TestCheckTrustRoot(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "root.json")
+	must(t, os.WriteFile(file, []byte("{}"), 0o644))
+	c := Config{Trust: Trust{Root: file}}
+	must(t, c.CheckFiles())
+	must(t, os.Chmod(file, 0o664))
+	if err := c.CheckFiles(); err == nil || !strings.Contains(err.Error(), "cannot use the trust root "+file) || !strings.Contains(err.Error(), "others may write it") {
+		t.Errorf("got %v", err)
+	}
+}

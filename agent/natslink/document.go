@@ -22,7 +22,7 @@ func (l *Link) none(message string) {
 }
 
 // take is where every document of what the device should be comes in, whatever brought it.
-func (l *Link) take(ctx context.Context, envelope []byte, _ bool) (uint64, error) {
+func (l *Link) take(ctx context.Context, envelope []byte, pushed bool) (uint64, error) {
 	box := l.documents
 	box.intake.Lock()
 	defer box.intake.Unlock()
@@ -40,6 +40,9 @@ func (l *Link) take(ctx context.Context, envelope []byte, _ bool) (uint64, error
 	}
 	if r, ok := errors.AsType[*agent.Refusal](err); ok {
 		l.refuse(box, r.Code, r.Message)
+		if r.Code == agent.CodeRegressed && !pushed {
+			l.regressed(documentOf, true, fmt.Sprintf("the fleet holds generation %d for this device, which is older than what it accepted, as after a backup was restored; the device goes on with what it has: publish again", in.Generation))
+		}
 		return in.Generation, nil
 	}
 	if err != nil {
@@ -54,8 +57,9 @@ func (l *Link) take(ctx context.Context, envelope []byte, _ bool) (uint64, error
 	return in.Generation, nil
 }
 
-// found takes back that there is no document.
+// found takes back that there is no document, or only one from a backup.
 func (l *Link) found() {
+	l.regressed(documentOf, false, "")
 	l.mu.Lock()
 	was := l.missing
 	l.missing = false

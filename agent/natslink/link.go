@@ -44,6 +44,7 @@ type Link struct {
 	called   call            // the same, of operations
 	clock    told
 	poll     time.Duration
+	older    older
 	missing  bool // no desired state was found where there was one
 	blocked  bool
 	imposter bool // another agent reports as this device

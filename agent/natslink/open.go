@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/continuo-fleet/continuo/agent"
 	"github.com/continuo-fleet/continuo/internal/wire"
 	"github.com/continuo-fleet/continuo/interpret"
@@ -53,6 +55,9 @@ func assignmentOf(v wire.Verified, d wire.Device, envelope []byte) (agent.Intent
 	}
 	in := agent.Intent{Generation: st.Generation, Digest: hex.EncodeToString(st.Digest), Envelope: envelope}
 	if err := score.Decode(payload, &in.Assignment); err != nil {
+		if twoReadings(payload) {
+			return malformed("%v", err)
+		}
 		return unsupported("%v", err)
 	}
 	switch m := in.Assignment.Metadata; {
@@ -63,6 +68,10 @@ func assignmentOf(v wire.Verified, d wire.Device, envelope []byte) (agent.Intent
 	}
 	return in, nil
 }
+
+// twoReadings reports whether readers could take a document in two ways, as one in which a name is given twice. No version
+// writes such a thing.
+func twoReadings(payload []byte) bool { return !jsontext.Value(payload).IsValid() }
 
 // refusalOf turns what the wire refused into what the agent reports.
 func refusalOf(what string, err error) *agent.Refusal {

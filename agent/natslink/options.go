@@ -249,10 +249,11 @@ const (
 	CodeNotPermitted  = agent.CodeNotPermitted
 	CodeDuplicate     = agent.CodeDuplicate
 	CodeShortened     = agent.CodeShortened
-	CodeNoDesired     = "no_desired_state"  // nothing is stored for this device; the last known is kept
-	CodeUnsupported   = "unsupported"       // the document is signed, and this build cannot read it
-	CodeMalformed     = "malformed"         // the document is signed, and contradicts itself
-	CodeUntrustedBeat = "untrusted_control" // an answer to a heartbeat was refused
-	CodeRoot          = "trust_root"        // the version of the trust root that follows was refused
-	CodeNoTime        = "no_time"           // an operation waits until the time is known
+	CodeNoDesired     = "no_desired_state"        // nothing is stored for this device; the last known is kept
+	CodeUnsupported   = "unsupported"             // the document is signed, and this build cannot read it
+	CodeMalformed     = "malformed"               // the document is signed, and contradicts itself
+	CodeUntrustedBeat = "untrusted_control"       // an answer to a heartbeat was refused
+	CodeRoot          = "trust_root"              // the version of the trust root that follows was refused
+	CodeControlPlane  = "control_plane_regressed" // the store of the fleet is older than what this device accepted
+	CodeNoTime        = "no_time"                 // an operation waits until the time is known
 )

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/continuo-fleet/continuo/agent"
+	"github.com/continuo-fleet/continuo/internal/trust"
 	"github.com/continuo-fleet/continuo/internal/wire"
 	"github.com/continuo-fleet/continuo/interpret"
 	"github.com/continuo-fleet/continuo/score"
@@ -274,4 +275,79 @@ func (u *unwilling) Offer(in agent.Intent) error {
 func asRefusal(err error) *agent.Refusal {
 	r, _ := errors.AsType[*agent.Refusal](err)
 	return r
+}
+
+// Each way in which a signed document can be no good has a word of its own, so that nobody has to guess what was tried or what
+// is to be mended: replay, rewind, truncation, another purpose, another target, too late, another key, a revoked one, one out
+// of its bounds, too few of them, two readings of one message.
+func TestEachRefusalHasItsCode(t *testing.T) {
+	r := newRig(t)
+	c := newChain(r)
+	revoked, second, lena, stranger := newSigner(t), newSigner(t), newSigner(t), newSigner(t)
+	c.last.Spec.Revoked = []string{c.public(revoked)}
+	c.last.Spec.Required.Documents = 2
+	c.last.Spec.Keys = append(c.last.Spec.Keys,
+		trust.Key{Key: c.public(second), Name: "second", Roles: []trust.Role{trust.RolePublisher}},
+		trust.Key{Key: c.public(lena), Name: "lena", Roles: []trust.Role{trust.RolePublisher}, Scope: trust.Scope{Devices: []string{"office.*"}}})
+	o := c.options(func([]byte) error { return nil })
+	now := time.Now()
+	frame := func(change func(*wire.Statement, *[]byte), signers ...wire.Signer) []byte {
+		payload, err := score.Encode(assignment(pi1, 8))
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := wire.Statement{Kind: wire.KindDevice, Audience: pi1.String(), Name: pi1.ID, Generation: 8, Epoch: 1, Issued: 1, Media: wire.MediaAssignment}
+		if change != nil {
+			change(&st, &payload)
+		}
+		b, err := wire.Seal(st, payload, signers...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	good := frame(nil, r.operator, second)
+	tests := []struct {
+		name  string
+		frame []byte
+		now   time.Time
+		code  wire.Code // empty: it is taken
+	}{
+		{"good", good, now, ""},
+		{"cut in the statement", good[:20], now, wire.CodeMalformed},
+		{"cut in the payload", good[:len(good)-1], now, wire.CodeSizeMismatch},
+		{"another payload", func() []byte { b := bytes.Clone(good); b[len(b)-1] ^= 1; return b }(), now, wire.CodeDigestMismatch},
+		{"another purpose", frame(func(st *wire.Statement, _ *[]byte) { st.Kind = wire.KindApproval }, r.operator, second), now, wire.CodeWrongPurpose},
+		{"another target", frame(func(st *wire.Statement, _ *[]byte) { st.Audience = pi10.String() }, r.operator, second), now, wire.CodeWrongAudience},
+		{"too late", frame(func(st *wire.Statement, _ *[]byte) { st.NotAfter = 2 }, r.operator, second), now, wire.CodeExpired},
+		{"too late, and nobody knows the time", frame(func(st *wire.Statement, _ *[]byte) { st.NotAfter = 2 }, r.operator, second), time.Time{}, ""},
+		{"too early", frame(func(st *wire.Statement, _ *[]byte) { st.NotBefore = wire.UnixSeconds(now.Add(time.Hour)) }, r.operator, second), now, wire.CodeNotYetValid},
+		{"unknown key", frame(nil, stranger), now, wire.CodeUntrusted},
+		{"the root key", frame(nil, c.root), now, wire.CodeUntrusted},
+		{"revoked key", frame(nil, revoked), now, wire.CodeKeyRevoked},
+		{"out of scope", frame(nil, r.operator, lena), now, wire.CodeOutOfScope},
+		{"too few signatures", frame(nil, r.operator), now, wire.CodeTooFewSignatures},
+		{"one key and a stranger", frame(nil, r.operator, stranger), now, wire.CodeTooFewSignatures},
+		{"a later trust root", frame(func(st *wire.Statement, _ *[]byte) { st.Epoch = 9 }, r.operator, second), now, wire.CodeUnknownEpoch},
+		{"two readings", frame(func(_ *wire.Statement, b *[]byte) {
+			*b = bytes.Replace(*b, []byte(`"spec":{`), []byte(`"kind":"Assignment","spec":{`), 1)
+		}, r.operator, second), now, CodeMalformed},
+	}
+	seen := map[wire.Code]string{}
+	for _, tt := range tests {
+		_, err := o.Trust.document(tt.frame, pi1, tt.now)
+		var got wire.Code
+		if refused := asRefusal(err); refused != nil {
+			got = wire.Code(refused.Code)
+		}
+		if got != tt.code || (err == nil) != (tt.code == "") {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.code)
+		}
+		seen[tt.code] = tt.name
+	}
+	if len(seen) < 13 {
+		t.Errorf("only %d words: %v", len(seen), seen)
+	}
+	// Replay, rewind, and two documents of one generation are for who keeps the books: the same again is nothing, an older one
+	// generation_regressed, another one equivocation (agent:TestRefusedIntentsKeepTheLastKnown).
 }

@@ -30,6 +30,7 @@ func (l *Link) rootLoop(ctx context.Context) {
 			l.h.TrustChanged()
 		}
 		l.wantAll()
+		l.checkRoot(ctx)
 	}
 }
 
@@ -68,7 +69,7 @@ func (l *Link) refuseRoot(err error) {
 // stranger reports whether what was refused may be of a key that a later trust root names, and looks for one.
 func (l *Link) stranger(ctx context.Context, code interpret.Code) bool {
 	switch wire.Code(code) {
-	case wire.CodeUntrusted, wire.CodeUnknownEpoch, wire.CodeOutOfScope, wire.CodeKeyNotValid:
+	case wire.CodeUntrusted, wire.CodeTooFewSignatures, wire.CodeUnknownEpoch, wire.CodeOutOfScope, wire.CodeKeyNotValid:
 	default:
 		return false
 	}
@@ -82,12 +83,13 @@ func (l *Link) stranger(ctx context.Context, code interpret.Code) bool {
 	return true
 }
 
-// announcedRoot reports whether a push is of a version that is not known yet. Whether it is one is seen when it is fetched.
+// announcedRoot reports whether a push is of the version that counts, or of a later one. Whether it is one is seen when it is
+// fetched.
 func (l *Link) announcedRoot(m *nats.Msg) bool {
 	key, ok := strings.CutPrefix(m.Subject, wire.ConfigSubject(""))
 	if !ok {
 		return false
 	}
 	t, err := wire.Key(key).Target()
-	return err == nil && t.Kind == wire.KindRoot && t.Root > l.o.Trust.Version()
+	return err == nil && t.Kind == wire.KindRoot && t.Root >= l.o.Trust.Version()
 }

@@ -219,3 +219,35 @@ func TestGenerationsBeginAnew(t *testing.T) {
 		t.Errorf("%d, %v", in.Series, err)
 	}
 }
+
+// A store that came back from a backup from before a version was handed on: the device says so, and goes on with what it has.
+func TestRootOfABackup(t *testing.T) {
+	r := newRig(t)
+	c := newChain(r)
+	o := c.options(func([]byte) error { return nil })
+	l, h, _ := r.run(o)
+	r.online(l)
+	second := newSigner(t)
+	c.next(c.root, func(s *trust.RootSpec) { s.Keys[1].Key = c.public(second) })
+	h.until(t, "told that others count", func() bool { return h.trusted == 1 })
+	c.by(second, 5)
+	h.generation(t, 5)
+	kv, err := r.js.KeyValue(t.Context(), wire.BucketDesired)
+	if err == nil {
+		err = kv.Purge(t.Context(), string(wire.RootKey(2)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.srv.Stop()
+	r.restart()
+	h.has(t, CodeControlPlane)
+	c.by(r.operator, 6, func(st *wire.Statement, _ *score.Assignment) { st.Epoch = 1 })
+	h.has(t, interpret.Code(wire.CodeUntrusted)) // the key of before the backup does not count again
+	if o.Trust.Version() != 2 {
+		t.Errorf("at version %d", o.Trust.Version())
+	}
+	c.last.Metadata.Version--
+	c.next(c.root, func(*trust.RootSpec) {}) // the owner puts it there again
+	h.hasNot(t, CodeControlPlane)
+}

@@ -156,10 +156,14 @@ func TestBehindAndAhead(t *testing.T) {
 		h.generation(t, 42)
 		say <- r.publish(37)
 		h.has(t, agent.CodeRegressed)
+		h.has(t, CodeControlPlane)
 		r.beats(20)
 		if n := p.count("get.d."); n != 2 || h.Pulse().Generation != 42 {
 			t.Errorf("%d fetches, at generation %d", n, h.Pulse().Generation)
 		}
+		say <- r.publish(43)
+		h.generation(t, 43)
+		h.hasNot(t, CodeControlPlane)
 	})
 }
 

@@ -17,6 +17,8 @@ type Trust struct {
 	root trust.Root // its version is 0 where there is none
 	keys keys
 	keep func(envelope []byte) error
+
+	first uint64 // the version that the owner of the device put there
 }
 
 // keys are the key sets of a version.
@@ -36,6 +38,7 @@ func TrustRoot(first wire.Envelope, last []byte, keep func(envelope []byte) erro
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the trust root of this device: %w", err)
 	}
+	t := &Trust{keep: keep, first: r.Metadata.Version}
 	if last != nil {
 		// One that is damaged is fetched again: the chain from the first to it is in the store of the fleet.
 		if e, err := wire.ParseFrame(last); err == nil {
@@ -44,7 +47,6 @@ func TrustRoot(first wire.Envelope, last []byte, keep func(envelope []byte) erro
 			}
 		}
 	}
-	t := &Trust{keep: keep}
 	return t, t.use(r)
 }
 
@@ -73,6 +75,12 @@ func (t *Trust) now() (trust.Root, keys) {
 func (t *Trust) Version() uint64 {
 	r, _ := t.now()
 	return r.Metadata.Version
+}
+
+// handed is the version that counts, and whether it is one that the fleet handed on.
+func (t *Trust) handed() (version uint64, ok bool) {
+	version = t.Version()
+	return version, version > t.first
 }
 
 // advance takes the version that follows. An error that is no *wire.Refusal means that it could not be kept.

@@ -87,7 +87,11 @@ func (r Root) enough(by []string, role Role, need int, denied func(Scope) string
 	case why != "":
 		return refuse(wire.CodeOutOfScope, "%s", why)
 	}
-	return refuse(wire.CodeUntrusted, "signed by %d keys of role %s, %d needed", good, role, need)
+	code := wire.CodeUntrusted
+	if good > 0 {
+		code = wire.CodeTooFewSignatures
+	}
+	return refuse(code, "signed by %d keys of role %s, %d needed", good, role, need)
 }
 
 // manifest says what of m is outside of the scope.

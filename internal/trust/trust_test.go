@@ -94,7 +94,7 @@ func TestChain(t *testing.T) {
 		"one left out":              {one, seal(t, root(t, 3, nil), "r"), wire.CodeRegressed},
 		"back":                      {root(t, 5, nil), seal(t, root(t, 4, nil), "r"), wire.CodeRegressed},
 		"of another fleet":          {one, seal(t, root(t, 2, func(r *Root) { r.Metadata.Name = "work" }), "r"), wire.CodeWrongAudience},
-		"two needed, one":           {root(t, 1, two), seal(t, root(t, 2, two), "r"), wire.CodeUntrusted},
+		"two needed, one":           {root(t, 1, two), seal(t, root(t, 2, two), "r"), wire.CodeTooFewSignatures},
 		"two needed, two":           {root(t, 1, two), seal(t, root(t, 2, two), "rs"), ""},
 		"new keys that did not":     {one, seal(t, root(t, 2, func(r *Root) { r.of("r").Key = public(t, 'n'); r.of("s").Key = public(t, 'm') }), "r"), wire.CodeUntrusted},
 		"new keys that did":         {one, seal(t, root(t, 2, func(r *Root) { r.of("r").Key = public(t, 'n'); r.of("s").Key = public(t, 'm') }), "rn"), ""},
@@ -275,7 +275,7 @@ func TestOperationsByRole(t *testing.T) {
 		"destruction, not in the scope": {"a", Act{Device: dev, Approve: true, Destroy: true}, nil, wire.CodeOutOfScope},
 		"destruction, in the scope":     {"a", Act{Device: dev, Approve: true, Destroy: true}, func(r *Root) { r.of("a").Scope.Destroy = true }, ""},
 		"another device":                {"a", Act{Device: dev, Approve: true}, func(r *Root) { r.of("a").Scope.Devices = []string{"office.*"} }, wire.CodeOutOfScope},
-		"two needed, one":               {"a", Act{Device: dev, Approve: true}, func(r *Root) { r.Spec.Required.Approvals = 2 }, wire.CodeUntrusted},
+		"two needed, one":               {"a", Act{Device: dev, Approve: true}, func(r *Root) { r.Spec.Required.Approvals = 2 }, wire.CodeTooFewSignatures},
 		"two needed, one of the wrong":  {"ao", Act{Device: dev, Approve: true}, func(r *Root) { r.Spec.Required.Approvals = 2 }, wire.CodeOutOfScope},
 		"two needed, two":               {"ao", Act{Device: dev, Approve: true}, func(r *Root) { r.Spec.Required.Approvals = 2; r.of("o").Roles = []Role{RoleOperator, RoleApprover} }, ""},
 		"destruction by one of two": {"ao", Act{Device: dev, Approve: true, Destroy: true}, func(r *Root) {

@@ -67,9 +67,9 @@ func TestSeveralSignatures(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := Verify(seal(t, statement(), nil, "a"), keys, two)
-	wantCode(t, err, CodeUntrusted)
+	wantCode(t, err, CodeTooFewSignatures)
 	_, err = Verify(seal(t, statement(), nil, "ac"), keys, two)
-	wantCode(t, err, CodeUntrusted)
+	wantCode(t, err, CodeTooFewSignatures)
 	// A key that this receiver does not know yet is no reason to refuse: keys are rotated.
 	if v, err := Verify(seal(t, statement(), nil, "ca"), keys, expect); err != nil || len(v.By) != 1 {
 		t.Errorf("%+v, %v", v, err)

@@ -9,7 +9,8 @@ const (
 	CodeTooLarge           Code = "too_large"
 	CodeMalformed          Code = "malformed"
 	CodeUnsupportedVersion Code = "unsupported_version"
-	CodeUntrusted          Code = "untrusted" // not signed, or not by enough of the keys that may
+	CodeUntrusted          Code = "untrusted"          // not signed by a key that may
+	CodeTooFewSignatures   Code = "too_few_signatures" // signed by keys that may, and not by enough of them
 	CodeKeyRevoked         Code = "key_revoked"
 	CodeKeyNotValid        Code = "key_not_valid" // outside of the time in which the key may sign
 	CodeOutOfScope         Code = "out_of_scope"  // the key may not sign this for that

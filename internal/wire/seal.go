@@ -130,6 +130,8 @@ func (e Envelope) Verify(keys KeySet, want Expect) (Verified, error) {
 		return Verified{}, r
 	case len(by) < need && why != nil:
 		return Verified{}, why
+	case len(by) < need && len(by) > 0:
+		return Verified{}, refuse(CodeTooFewSignatures, "signed by %d of the keys that may sign %s documents, %d needed", len(by), want.Kind, need)
 	case len(by) < need:
 		return Verified{}, refuse(CodeUntrusted, "signed by %d of the keys that may sign %s documents, %d needed", len(by), want.Kind, need)
 	}

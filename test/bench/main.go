@@ -33,6 +33,7 @@ var benches = []bench{
 	{"size", sizes},
 	{"publish", publish},
 	{"idle", idle},
+	{"signatures", signatures},
 }
 
 // A suite is where benches work.

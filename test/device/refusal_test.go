@@ -5,6 +5,7 @@ package device
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
+	"github.com/continuo-fleet/continuo/agent/natslink"
 	"github.com/continuo-fleet/continuo/fleet"
 	"github.com/continuo-fleet/continuo/internal/wire"
 	"github.com/continuo-fleet/continuo/interpret"
@@ -82,6 +84,8 @@ func TestRubbishIsRefused(t *testing.T) {
 			s.problem(tt.code)
 		}
 		after := s.quietly().Status
+		// That the store itself is older than the device is a problem beside.
+		after.Problems = slices.DeleteFunc(after.Problems, func(p interpret.Problem) bool { return p.Code == natslink.CodeControlPlane })
 		if len(after.Problems) > len(before)+1 {
 			t.Errorf("%s: more than one report: %v", tt.name, after.Problems)
 		}
@@ -90,7 +94,8 @@ func TestRubbishIsRefused(t *testing.T) {
 		}
 		n := len(after.Problems)
 		s.store(tt.body) // the same again is no news
-		if again := s.quietly().Status.Problems; len(again) != n {
+		again := slices.DeleteFunc(s.quietly().Status.Problems, func(p interpret.Problem) bool { return p.Code == natslink.CodeControlPlane })
+		if len(again) != n {
 			t.Errorf("%s: reported twice: %v", tt.name, again)
 		}
 	}
