@@ -29,7 +29,7 @@ func signatures(b *suite) error {
 	m := score.Manifest{APIVersion: score.APIVersion, Kind: score.ManifestKind, Metadata: score.Metadata{Name: "m"}}
 	for i := range 50 {
 		m.Spec.Scores = append(m.Spec.Scores, score.Score{ID: score.ID(fmt.Sprintf("f%d", i)), Spec: score.File{
-			Path: fmt.Sprintf("/etc/kiosk/conf.d/%02d.conf", i), Content: score.Text(content(i)), Mode: 0o644}})
+			Path: fmt.Sprintf("/etc/kiosk/conf.d/%02d.conf", i), Content: optionLines(i), Mode: 0o644}})
 	}
 	as := score.Assignment{APIVersion: score.APIVersion, Kind: score.AssignmentKind, Metadata: score.Metadata{Name: "pi-1", Generation: 1}}
 	as.Spec.Manifests = []score.Manifest{m}
@@ -76,7 +76,7 @@ func signatures(b *suite) error {
 	return nil
 }
 
-func content(n int) string {
+func optionLines(n int) string {
 	text := ""
 	for line := range 12 {
 		text += fmt.Sprintf("option_%d_%d = value-%x\n", n, line, (n+7)*(line+3)*7919%10007)
