@@ -68,8 +68,8 @@ func refusal(s DeviceState) (interpret.Problem, bool) {
 func Fold(s DeviceState) (v Verdict, reason string) {
 	desired, st, live := s.Desired, s.Status, s.Liveness
 	switch {
-	case s.Heartbeat.Duplicate:
-		return Failed, "two agents report under its name, as a copied card does: give one of them an identity of its own"
+	case s.Heartbeat.Conflict != "":
+		return Failed, conflictReason(s.Heartbeat)
 	case s.Unreadable != "":
 		return Unknown, "its status cannot be read: " + s.Unreadable
 	case live == Silent && st == nil && desired == 0:

@@ -98,7 +98,7 @@ func TestFold(t *testing.T) { // H12, cases 118, 132, 134
 			t.Errorf("reported %s and heard %s after the publication: %s (%s)", tt.reported, tt.heard, v, reason)
 		}
 	}
-	if v, _ := fleet.Fold(fleet.DeviceState{Desired: 3, Status: at(3, interpret.StateConverged), Liveness: fleet.Live, Heartbeat: fleet.Heartbeat{Duplicate: true}}); v != fleet.Failed {
+	if v, _ := fleet.Fold(fleet.DeviceState{Desired: 3, Status: at(3, interpret.StateConverged), Liveness: fleet.Live, Heartbeat: fleet.Heartbeat{Conflict: "hold"}}); v != fleet.Failed {
 		t.Errorf("two agents of one name are %s", v)
 	}
 	if v, reason := fleet.Fold(fleet.DeviceState{Desired: 3, Unreadable: "bytes", Liveness: fleet.Live}); v != fleet.Unknown || !strings.Contains(reason, "bytes") {

@@ -57,7 +57,7 @@ func (f *Fleet) Serve(ctx context.Context, o ServeOptions) error {
 	if err := o.trust(o.Root); err != nil {
 		return fmt.Errorf("cannot serve: %w", err)
 	}
-	s := &service{Fleet: f, o: o, picture: newPicture(), seen: map[Device]sighting{}, complained: map[Device]time.Time{}, notes: make(chan note, 1024)}
+	s := &service{Fleet: f, o: o, picture: newPicture(), seen: map[Device]*crowd{}, complained: map[Device]time.Time{}, notes: make(chan note, 1024)}
 	sub, err := f.nc.QueueSubscribe(wire.AllHeartbeats, queue, s.answer)
 	if err != nil {
 		return fmt.Errorf("cannot serve: %w", err)
@@ -96,7 +96,7 @@ type service struct {
 
 	mu         sync.Mutex
 	picture    *picture
-	seen       map[Device]sighting
+	seen       map[Device]*crowd
 	complained map[Device]time.Time
 }
 
@@ -105,15 +105,6 @@ type note struct {
 	device    Device
 	heartbeat Heartbeat
 }
-
-// A sighting remembers which agents report as a device.
-type sighting struct {
-	now, before string // instances
-	flips       int    // how often the one before came back
-}
-
-// maxFlips heartbeats of an instance that was replaced already prove two agents: one that restarts never comes back.
-const maxFlips = 2
 
 // answer answers one heartbeat. Nothing of it is believed but what is kept about this one device.
 func (s *service) answer(m *nats.Msg) {
@@ -128,7 +119,10 @@ func (s *service) answer(m *nats.Msg) {
 	}
 	s.mu.Lock()
 	c := s.picture.envelope(d, time.Now())
-	duplicate := s.sight(d, hb.Instance)
+	if s.seen[d] == nil {
+		s.seen[d] = &crowd{}
+	}
+	c.Conflict = s.seen[d].hear(identity{hb.Serial, hb.Instance}, "", time.Now())
 	devices := len(s.seen)
 	s.mu.Unlock()
 	c.Nonce, c.Now = hb.Nonce, wire.UnixSeconds(time.Now())
@@ -146,7 +140,7 @@ func (s *service) answer(m *nats.Msg) {
 	select {
 	case s.notes <- note{d, Heartbeat{
 		Agent: hb.Agent, Build: hb.Build, Boot: hb.Boot, Instance: hb.Instance, Generation: hb.Generation, Digest: fmt.Sprintf("%x", hb.Digest),
-		Outcome: hb.Outcome, Health: hb.Health, Store: hb.Store, Pending: hb.Pending, Uptime: hb.Uptime, Duplicate: duplicate,
+		Outcome: hb.Outcome, Health: hb.Health, Store: hb.Store, Pending: hb.Pending, Uptime: hb.Uptime, Serial: hb.Serial, Conflict: c.Conflict,
 	}}:
 	default: // the store is slow; the next heartbeat comes soon
 	}
@@ -169,20 +163,6 @@ func (s *service) complain(d Device, err error) {
 }
 
 func seconds(d time.Duration) uint32 { return uint32(min(max(d, 0), 24*time.Hour) / time.Second) }
-
-// sight notes an instance, and reports whether two agents share the name of d.
-func (s *service) sight(d Device, instance string) bool {
-	g := s.seen[d]
-	switch {
-	case instance == g.now:
-	case instance == g.before:
-		g.now, g.before, g.flips = g.before, g.now, g.flips+1
-	default:
-		g = sighting{now: instance, before: g.now}
-	}
-	s.seen[d] = g
-	return g.flips >= maxFlips
-}
 
 // keepAlive keeps in the alive bucket who was heard, and that somebody listens.
 func (s *service) keepAlive(ctx context.Context) {

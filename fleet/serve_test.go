@@ -19,10 +19,14 @@ import (
 )
 
 // beat sends a heartbeat of d by hand, and gives the verified answer.
-func (r *rig) beat(nc *nats.Conn, d fleet.Device, instance string) (wire.ControlEnvelope, error) {
+func (r *rig) beat(nc *nats.Conn, d fleet.Device, instance string, change ...func(*wire.Heartbeat)) (wire.ControlEnvelope, error) {
 	r.t.Helper()
 	nonce := []byte("0123456789abcdef")
-	b, err := wire.Heartbeat{Agent: "test", Instance: instance, Nonce: nonce}.Encode()
+	hb := wire.Heartbeat{Agent: "test", Instance: instance, Nonce: nonce}
+	for _, c := range change {
+		c(&hb)
+	}
+	b, err := hb.Encode()
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -208,7 +212,7 @@ func TestTwoAgentsOfOneName(t *testing.T) {
 		for r.tryBeat(nc, instance) != nil {
 		}
 	}
-	if s := r.until(pi1, "heard of c", func(s fleet.DeviceState) bool { return s.Heartbeat.Instance == "c" }); s.Heartbeat.Duplicate {
+	if s := r.until(pi1, "heard of c", func(s fleet.DeviceState) bool { return s.Heartbeat.Instance == "c" }); s.Heartbeat.Conflict != "" {
 		t.Errorf("a restart is taken for a second device: %+v", s)
 	}
 	for _, instance := range []string{"d", "c", "d", "c"} {
@@ -216,8 +220,32 @@ func TestTwoAgentsOfOneName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := r.until(pi1, "an alarm", func(s fleet.DeviceState) bool { return s.Heartbeat.Duplicate })
-	if s.Verdict != fleet.Failed || !strings.Contains(s.Reason, "two agents") {
+	s := r.until(pi1, "an alarm", func(s fleet.DeviceState) bool { return s.Heartbeat.Conflict != "" })
+	if s.Verdict != fleet.Failed || !strings.Contains(s.Reason, "identity_conflict") {
+		t.Errorf("got %s (%s)", s.Verdict, s.Reason)
+	}
+}
+
+// The answer tells both of two agents, also those of two boards, and the status of the fleet says it (case 134).
+func TestTwoBoardsOfOneName(t *testing.T) {
+	r := newRig(t, pi1)
+	r.serve(fleet.ServeOptions{})
+	nc := r.srv.ConnectDevice(pi1)
+	board := func(hb *wire.Heartbeat) { hb.Serial = "board-" + hb.Instance }
+	for r.tryBeat(nc, "a") != nil {
+	}
+	for _, instance := range []string{"a", "b", "a"} {
+		if _, err := r.beat(nc, pi1, instance, board); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, instance := range []string{"a", "b"} {
+		if c, err := r.beat(nc, pi1, instance, board); err != nil || c.Conflict != wire.ConflictHold {
+			t.Errorf("%s hears %q, %v", instance, c.Conflict, err)
+		}
+	}
+	s := r.until(pi1, "an alarm", func(s fleet.DeviceState) bool { return s.Heartbeat.Conflict != "" && s.Heartbeat.Serial == "board-b" })
+	if s.Verdict != fleet.Failed || !strings.Contains(s.Reason, "board-b") {
 		t.Errorf("got %s (%s)", s.Verdict, s.Reason)
 	}
 }

@@ -79,8 +79,11 @@ type Heartbeat struct {
 	Store      string `json:"store,omitempty"`
 	Pending    uint32 `json:"pending,omitzero"`
 	Uptime     uint64 `json:"uptime,omitzero"`
-	// Duplicate says that heartbeats of two agents arrive in turn.
-	Duplicate bool `json:"duplicate,omitzero"`
+	// Serial number of the board that it came from.
+	Serial string `json:"serial,omitempty"`
+	// Conflict says that others report under the same name: "hold" if this one was told to change nothing, "other" if it
+	// goes on and the others were told.
+	Conflict string `json:"conflict,omitempty"`
 }
 
 // A presence is what the control service says of itself, so that silence can be told from nobody listening.

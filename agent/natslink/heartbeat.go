@@ -80,6 +80,7 @@ func (l *Link) heartbeat(ctx context.Context, uptime time.Duration) (wire.Contro
 		Agent: l.o.Version, Build: l.o.Build, Boot: l.o.BootID, Instance: l.o.Instance, Nonce: nonce,
 		Generation: p.Generation, Digest: digest, Outcome: string(p.State), Health: l.health(p), Store: p.Store,
 		Pending: uint32(min(max(p.Pending, 0), 1<<30)), Uptime: uint64(uptime.Seconds()),
+		Serial: l.o.Serial,
 	}
 	b, err := hb.Encode()
 	if err != nil {
@@ -118,8 +119,8 @@ func (l *Link) health(p agent.Pulse) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.imposter:
-		return string(CodeDuplicate)
+	case l.conflict.any():
+		return string(CodeConflict)
 	case p.Problems > 0:
 		return "problems"
 	}
@@ -149,6 +150,7 @@ func (l *Link) follow(c wire.ControlEnvelope) time.Duration {
 	was := l.hint
 	l.hint = news
 	l.mu.Unlock()
+	l.heardOfConflict(c.Conflict)
 	l.control()
 	if p := l.h.Pulse(); news != was && (p.Generation != c.Generation || p.Digest != news.digest) && l.o.tune.has(onHeartbeat) {
 		// An older one is looked at too: that the fleet has forgotten the newest must be reported.
@@ -173,7 +175,7 @@ func newer(offered, known uint64) uint64 {
 // control tells the agent whether it may change anything.
 func (l *Link) control() {
 	l.mu.Lock()
-	c := agent.Control{Blocked: l.blocked || l.imposter}
+	c := agent.Control{Blocked: l.blocked || l.conflict.holds()}
 	l.mu.Unlock()
 	l.h.Control(c)
 }

@@ -47,7 +47,7 @@ type Link struct {
 	older    older
 	missing  bool // no desired state was found where there was one
 	blocked  bool
-	imposter bool // another agent reports as this device
+	conflict conflict
 	failing  bool // an attempt to connect has failed since there was a connection
 
 	report  reporter

@@ -38,6 +38,7 @@ type Options struct {
 	Version, Build string // of the agent
 	BootID         string // changes when the machine boots
 	Instance       string // changes when the agent starts; tells two agents of one identity apart
+	Serial         string // of the board; empty if it has none
 
 	// Window is how long reconnects were spread over when the device was connected last, and KeepWindow makes
 	// another one last over restarts. Window 0 is a device that was never connected; KeepWindow may be nil.
@@ -247,7 +248,7 @@ func (o *Options) secure() ([]nats.Option, error) {
 const (
 	CodeLink          = agent.CodeLink
 	CodeNotPermitted  = agent.CodeNotPermitted
-	CodeDuplicate     = agent.CodeDuplicate
+	CodeConflict      = agent.CodeDuplicate
 	CodeShortened     = agent.CodeShortened
 	CodeNoDesired     = "no_desired_state"        // nothing is stored for this device; the last known is kept
 	CodeUnsupported   = "unsupported"             // the document is signed, and this build cannot read it

@@ -26,7 +26,6 @@ type reporter struct {
 	wrote       bool   // something of this instance was stored
 	lost        bool   // and is not there any more: the store was made anew
 	predecessor string // whose status was there before ours
-	foreign     error  // somebody else reports as this device: said once, then nothing is written any more
 }
 
 type identity struct {
@@ -83,8 +82,8 @@ func (l *Link) store(ctx context.Context, look bool) error {
 	r := &l.report
 	var last error
 	for i := range attempts {
-		if r.foreign != nil {
-			return r.foreign
+		if l.givesWay() {
+			return errGaveWay
 		}
 		if i > 0 && !sleep(ctx, time.Millisecond<<i) {
 			return ctx.Err()
@@ -181,23 +180,12 @@ func (l *Link) readBack(ctx context.Context) (stored bool, err error) {
 		stored = there.Agent.Sequence == r.own.Sequence
 		r.wrote = true
 	case r.wrote && revision > r.revision && instance != "" && instance != r.predecessor:
-		l.cloned()
-		return false, r.foreign
+		if l.cloned() {
+			return false, errGaveWay
+		}
 	default:
 		r.predecessor = instance
 	}
 	r.revision, r.known = revision, true
 	return stored, nil
-}
-
-// cloned stops this agent: of two agents with one identity, the one that came first gives way, and says so.
-func (l *Link) cloned() {
-	const message = "another agent reports under the name of this device, as a copied card does: this one reports and changes nothing any more; give one of the two an identity of its own, and restart this agent"
-	l.report.foreign = errors.New(message)
-	l.mu.Lock()
-	l.imposter = true
-	l.mu.Unlock()
-	l.problem(CodeDuplicate, message)
-	l.control()
-	signal(l.beat)
 }

@@ -144,10 +144,10 @@ func TestTwoDevicesWithOneIdentity(t *testing.T) {
 	if err := first.Report(t.Context(), status("instance-2", 3)); err == nil || !strings.Contains(err.Error(), "another agent reports") {
 		t.Errorf("got %v", err)
 	}
-	h.has(t, CodeDuplicate)
+	h.has(t, CodeConflict)
 	h.until(t, "blocked", func() bool { return h.control.Blocked })
 	for {
-		if hb := r.beats(1); hb.Instance == "instance-2" && hb.Health == string(CodeDuplicate) {
+		if hb := r.beats(1); hb.Instance == "instance-2" && hb.Health == string(CodeConflict) {
 			break
 		}
 	}
@@ -186,7 +186,7 @@ func TestRebuiltStore(t *testing.T) {
 	r.report(l, status("instance-1", 5))
 	r.wantStored("instance-1/5", 2)
 	h.change(func() {
-		if h.problems[CodeDuplicate] != "" {
+		if h.problems[CodeConflict] != "" {
 			t.Errorf("problems %v", h.problems)
 		}
 	})
@@ -220,7 +220,7 @@ func TestRestoredStore(t *testing.T) {
 		t.Errorf("stored is %s", who)
 	}
 	h.change(func() {
-		if h.problems[CodeDuplicate] != "" {
+		if h.problems[CodeConflict] != "" {
 			t.Errorf("problems %v", h.problems)
 		}
 	})

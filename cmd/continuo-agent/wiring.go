@@ -106,7 +106,7 @@ func newLink(c config.Config, trust *natslink.Trust, id interpret.Agent, notice 
 		Servers: c.Servers, Device: c.Identity(),
 		CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key, Plaintext: c.TLS.Plaintext,
 		Trust:   trust,
-		Version: id.Version, Build: cli.ThisBuild().Commit, BootID: id.BootID, Instance: id.Instance,
+		Version: id.Version, Build: cli.ThisBuild().Commit, BootID: id.BootID, Instance: id.Instance, Serial: boardOf(c),
 		Window: readWindow(c.StateDir()), KeepWindow: keepWindow(c.StateDir()), Clock: trustedTime,
 		Notice: notice,
 	}
@@ -117,6 +117,14 @@ func newLink(c config.Config, trust *natslink.Trust, id interpret.Agent, notice 
 		o.CredsFile = c.Credentials.File
 	}
 	return natslink.New(o)
+}
+
+// boardOf is the serial number of the board. What is tried out in a directory is on no board of its own.
+func boardOf(c config.Config) string {
+	if c.Root != "" {
+		return ""
+	}
+	return pi.Serial()
 }
 
 // realParts makes the parts of a real device. close gives them up.

@@ -37,7 +37,7 @@ func goldens(t *testing.T) map[string][]byte {
 	}
 	compressed := statement()
 	compressed.Encoding = EncodingGzip
-	c, first := control(), controlV1()
+	c, second, first := control(), controlV2(), controlV1()
 	approval := Statement{
 		Kind: KindApproval, Audience: dev1.String(), Name: "plan", Generation: UnixSeconds(now) * 1000, Issued: UnixSeconds(now),
 		NotAfter: UnixSeconds(now.Add(time.Hour)), Media: MediaOperation,
@@ -48,13 +48,16 @@ func goldens(t *testing.T) map[string][]byte {
 		"two-keys.dsse.json":       must(e.DSSE()),
 		"compressed.envelope":      must(Seal(compressed, bytes.Repeat(payload, 20), signer(t, 'a'))),
 		"control.envelope":         must(SealControl(first, dev1, signer(t, 'h'))),
-		"control-2.envelope":       must(SealControl(c, dev1, signer(t, 'h'))),
+		"control-2.envelope":       must(SealControl(second, dev1, signer(t, 'h'))),
+		"control-3.envelope":       must(SealControl(c, dev1, signer(t, 'h'))),
 		"approval.envelope":        must(Seal(approval, []byte(operation), signer(t, 'a'))),
 		"receipt.headers.json":     must(json.Marshal(ReceiptHeaders(dev1, "9f0b4c52-a4f7-4a4f-9b6b-6c113f0c2f8e", "plan", bytes.Repeat([]byte{5}, 32)))),
-		"heartbeat.msgpack":        must(heartbeat().Encode()),
+		"heartbeat.msgpack":        must(heartbeatV1().Encode()),
+		"heartbeat-2.msgpack":      must(heartbeat().Encode()),
 		"heartbeat-empty.msgpack":  must(Heartbeat{}.Encode()),
 		"control.msgpack":          must(encode(&first)),
-		"control-2.msgpack":        must(encode(&c)),
+		"control-2.msgpack":        must(encode(&second)),
+		"control-3.msgpack":        must(encode(&c)),
 		"statement-full.msgpack":   must(encode(fullStatement())),
 		"statement-sparse.msgpack": must(encode(&Statement{Kind: KindClass, Audience: "edge", Generation: 1})),
 		"fields.txt":               []byte(strings.Join(wireFields(), "\n") + "\n"),
@@ -63,9 +66,23 @@ func goldens(t *testing.T) map[string][]byte {
 
 // controlV1 is a control envelope as it was before it told the generation of the last operation.
 func controlV1() ControlEnvelope {
-	c := control()
+	c := controlV2()
 	c.Operation = 0
 	return c
+}
+
+// controlV2 is one as it was before it told of others that report under the same name.
+func controlV2() ControlEnvelope {
+	c := control()
+	c.Conflict = ""
+	return c
+}
+
+// heartbeatV1 is a heartbeat as it was before it told the board.
+func heartbeatV1() Heartbeat {
+	h := heartbeat()
+	h.Serial = ""
+	return h
 }
 
 // operation is the document in approval.envelope.
@@ -201,10 +218,13 @@ func TestGoldenDecodes(t *testing.T) { // H29, S09
 	if frame, err := file.Frame(); err != nil || !bytes.Equal(frame, golden(t, "two-keys.envelope")) {
 		t.Errorf("the DSSE file is not the envelope: %v", err)
 	}
-	if h, err := DecodeHeartbeat(golden(t, "heartbeat.msgpack")); err != nil || !reflect.DeepEqual(h, heartbeat()) {
+	if h, err := DecodeHeartbeat(golden(t, "heartbeat-2.msgpack")); err != nil || !reflect.DeepEqual(h, heartbeat()) {
 		t.Errorf("heartbeat: %+v, %v", h, err)
 	}
-	for name, want := range map[string]ControlEnvelope{"control.envelope": controlV1(), "control-2.envelope": control()} {
+	if h, err := DecodeHeartbeat(golden(t, "heartbeat.msgpack")); err != nil || !reflect.DeepEqual(h, heartbeatV1()) {
+		t.Errorf("heartbeat: %+v, %v", h, err)
+	}
+	for name, want := range map[string]ControlEnvelope{"control.envelope": controlV1(), "control-2.envelope": controlV2(), "control-3.envelope": control()} {
 		if c, err := OpenControl(golden(t, name), keySet(t, "h", KindHeartbeat), dev1, want.Nonce); err != nil || !reflect.DeepEqual(c, want) {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}

@@ -43,6 +43,7 @@ type Heartbeat struct {
 	Store      string `msgpack:"store,omitempty"`   // condition of the state directory; "" means good
 	Pending    uint32 `msgpack:"pending,omitempty"` // decisions that wait for a person
 	Uptime     uint64 `msgpack:"uptime,omitempty"`  // seconds since the agent started
+	Serial     string `msgpack:"serial,omitempty"`  // of the board; empty if it has none
 }
 
 // Encode writes the heartbeat.
@@ -51,7 +52,7 @@ func (h Heartbeat) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("cannot encode a heartbeat: a nonce has up to 16 bytes and a digest 32")
 	}
 	h.Version = ProtocolVersion
-	for _, s := range []*string{&h.Agent, &h.Build, &h.Boot, &h.Instance} {
+	for _, s := range []*string{&h.Agent, &h.Build, &h.Boot, &h.Instance, &h.Serial} {
 		*s = cut(*s, maxIdentity)
 	}
 	for _, s := range []*string{&h.Outcome, &h.Health, &h.Ledger, &h.Store} {
@@ -88,7 +89,17 @@ type ControlEnvelope struct {
 	Approvals  uint32      `msgpack:"approvals,omitempty"` // operations that wait to be fetched or answered
 	Operation  uint64      `msgpack:"agen,omitempty"`      // generation of the last of them; 0 means unknown
 	Classes    Generations `msgpack:"classes,omitempty"`   // generations of the followed class manifests
+	Conflict   string      `msgpack:"conflict,omitempty"`  // others report as this device: see ConflictOther; an unknown word counts as ConflictHold
 }
+
+// Words of [ControlEnvelope.Conflict].
+const (
+	// ConflictOther is for the agent that goes on: another one reports under its name, and is told to hold.
+	ConflictOther = "other"
+	// ConflictHold is for an agent that has to observe and report, and to change nothing: it is not the device that was
+	// enrolled, or nobody can say which of two is.
+	ConflictHold = "hold"
+)
 
 // SealControl signs the answer to a heartbeat of d.
 func SealControl(c ControlEnvelope, d Device, signer Signer) ([]byte, error) {

@@ -14,7 +14,7 @@ func heartbeat() Heartbeat {
 	return Heartbeat{
 		Version: ProtocolVersion, Agent: "0.1.0", Build: "5f3c9a1", Boot: "3f0c2f8e-6f0b-4c52-a4f7-0a4f9b6b6c11", Instance: "b1946ac92492d234",
 		Nonce: bytes.Repeat([]byte{1}, 16), Generation: 7, Digest: bytes.Repeat([]byte{2}, 32), Outcome: "pending", Health: "degraded",
-		Ledger: "rebuilt", Store: "readonly", Pending: 2, Uptime: 86400,
+		Ledger: "rebuilt", Store: "readonly", Pending: 2, Uptime: 86400, Serial: "10000000c0ffee00",
 	}
 }
 
@@ -22,6 +22,7 @@ func control() ControlEnvelope {
 	return ControlEnvelope{
 		Version: ProtocolVersion, Nonce: bytes.Repeat([]byte{1}, 16), Now: UnixSeconds(now), Generation: 8, Digest: bytes.Repeat([]byte{3}, 32), Size: 2048,
 		Interval: 60, Poll: 600, Reconnect: 120, Blocked: true, Approvals: 1, Operation: 9, Classes: Generations{"edge": 3, "base": 12, "kiosk": 1},
+		Conflict: ConflictHold,
 	}
 }
 

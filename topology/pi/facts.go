@@ -92,7 +92,7 @@ func (f *facts) look() topology.Facts {
 	out := topology.Facts{
 		Hostname:    f.word("proc/sys/kernel/hostname"),
 		Model:       first(f.word("proc/device-tree/model"), field(cpu, "Model"), f.board()),
-		Serial:      first(f.word("proc/device-tree/serial-number"), field(cpu, "Serial"), f.dmi("product_serial")),
+		Serial:      f.serial(cpu),
 		BootID:      f.word("proc/sys/kernel/random/boot_id"),
 		OS:          f.os(),
 		Kernel:      f.word("proc/sys/kernel/osrelease"),
