@@ -145,29 +145,35 @@ func TestDriftIsCorrected(t *testing.T) {
 // does not ignore drift hears of it as such.
 func TestIgnoredSupervision(t *testing.T) {
 	for how, want := range map[score.OnDrift]string{
-		score.DriftIgnore:  "m/s=unchanged/supervision m/t=unchanged/observed_only m/z=unchanged",
-		score.DriftReport:  "m/s=drifted/supervision m/t=drifted/observed_only m/z=unchanged",
-		score.DriftCorrect: "m/s=drifted/supervision m/t=drifted/observed_only m/z=unchanged",
+		score.DriftIgnore:  "m/d=%s m/s=unchanged/supervision m/t=unchanged/observed_only m/z=unchanged",
+		score.DriftReport:  "m/d=%s m/s=drifted/supervision m/t=drifted/observed_only m/z=unchanged",
+		score.DriftCorrect: "m/d=%s m/s=drifted/supervision m/t=drifted/observed_only m/z=unchanged",
 	} {
 		r := newRig(t)
 		r.dev.SetTool("podman", topology.ToolCopy{Path: "/usr/bin/podman", Version: "5.4.2", Works: true})
-		tool := score.Score{ID: "t", Spec: score.Tool{Name: "podman"}}
+		tool := score.Score{ID: "t", After: []score.ID{"d"}, Spec: score.Tool{Name: "podman"}}
+		s := service("s", "s.service")
+		s.After = []score.ID{"d"}
 		in := intent(1, under(score.Policy{Preset: score.Converge, OnDrift: how},
-			manifest("m", service("s", "s.service"), tool, file("z", "/etc/z", "1", "s", "t"))))
-		r.want(r.apply(in), "m/s=changed m/t=unchanged m/z=changed")
+			manifest("m", file("d", "/etc/d", "1"), s, tool, file("z", "/etc/z", "1", "s", "t"))))
+		r.want(r.apply(in), "m/d=changed m/s=changed m/t=unchanged m/z=changed")
 		over := r.dev.DropIn("s.service", "90-admin", "[Service]\nExecStart=\nExecStart=/opt/other\n")
 		r.dev.SetTool("podman")
-		for range 2 {
+		for _, need := range []string{"unchanged", "failed/not_regular"} { // nor does it wait for what it needs: nothing would be done then
+			if need != "unchanged" {
+				r.dev.Delete("/etc/d")
+				r.dev.Mkdir("/etc/d")
+			}
 			st := r.apply(in)
-			r.want(st, want)
-			s := st.Manifests[0].Scores[0]
+			r.want(st, fmt.Sprintf(want, need))
+			s := st.Manifests[0].Scores[1]
 			if s.Code != interpret.CodeSupervision || len(s.Changes) != 1 || !strings.Contains(s.Message, over) || !strings.Contains(string(s.Observed), over) {
 				t.Errorf("onDrift: %s: it is not said: %s %q, %+v", how, s.Code, s.Message, s.Changes)
 			}
-			if s := st.Manifests[0].Scores[1]; s.Code != interpret.CodeObserved || len(s.Changes) == 0 {
+			if s := st.Manifests[0].Scores[2]; s.Code != interpret.CodeObserved || len(s.Changes) == 0 {
 				t.Errorf("onDrift: %s: of the tool is not said: %+v", how, s)
 			}
-			if (st.State == interpret.StateConverged) != (how == score.DriftIgnore) {
+			if (st.State == interpret.StateConverged) != (how == score.DriftIgnore && need == "unchanged") {
 				t.Errorf("onDrift: %s: the device is %s", how, st.State)
 			}
 		}

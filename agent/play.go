@@ -98,11 +98,11 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 			return interpret.ScoreStatus{Outcome: interpret.Waiting, Code: interpret.CodeDependency,
 				Message: fmt.Sprintf("it waits for score %q, which needs it and is %s", need.score.ID, word(need.status))}, nil
 		default:
-			return p.waits(ctx, wish, interpret.CodeDependency, fmt.Sprintf("it waits for score %q, which is %s", need.score.ID, word(need.status))), nil
+			return g.waits(ctx, wish, interpret.CodeDependency, fmt.Sprintf("it waits for score %q, which is %s", need.score.ID, word(need.status))), nil
 		}
 	}
 	if !p.dry && p.lookedAt(it.score) {
-		return p.waits(ctx, wish, CodeStorageCheck, "it waits until what containers are made from was looked at: the device was switched off without warning"), nil
+		return g.waits(ctx, wish, CodeStorageCheck, "it waits until what containers are made from was looked at: the device was switched off without warning"), nil
 	}
 	unlock := p.groups.lock(ctx, it, p.lanes)
 	if unlock != nil {
@@ -120,13 +120,18 @@ func (p *pass) outcome(ctx context.Context, g *gate) (st interpret.ScoreStatus, 
 		return p.decommission(ctx, g)
 	}
 	st, err = p.Table.Play(ctx, wish, g)
+	return g.counted(st), err
+}
+
+// counted is a status in which what is ignored does not count.
+func (g *gate) counted(st interpret.ScoreStatus) interpret.ScoreStatus {
 	if st.Outcome == interpret.Drifted && toldOnly(st.Code) && g.ignores() {
 		st.Outcome, g.ignored = interpret.Unchanged, true
 	}
 	if g.ignored {
 		st.Conditions = interpret.Conditions{}
 	}
-	return st, err
+	return st
 }
 
 // toldOnly reports whether a code is of what somebody else did and the device never undoes: no gate is asked about that.
@@ -135,13 +140,13 @@ func toldOnly(c interpret.Code) bool {
 }
 
 // waits looks at a score that cannot be played yet: what is true already stays so, and what is
-// not waits.
-func (p *pass) waits(ctx context.Context, wish interpret.Wish, code interpret.Code, why string) interpret.ScoreStatus {
+// not waits, unless there is nothing that the device would do about it.
+func (g *gate) waits(ctx context.Context, wish interpret.Wish, code interpret.Code, why string) interpret.ScoreStatus {
 	ctx, cancel := context.WithTimeout(ctx, scoreTimeout)
 	defer cancel()
-	st := p.Table.Observe(ctx, wish)
-	if st.Outcome != interpret.Drifted {
-		return st
+	st := g.Table.Observe(ctx, wish)
+	if st.Outcome != interpret.Drifted || toldOnly(st.Code) {
+		return g.counted(st)
 	}
 	st.Outcome, st.Code, st.Message = interpret.Waiting, code, why
 	return st
