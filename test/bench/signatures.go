@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nkeys"
@@ -51,7 +52,7 @@ func signatures(b *suite) error {
 	const times = 100
 	var took []time.Duration
 	for range b.runs {
-		began := time.Now()
+		began := cpuTime() // the machine is shared
 		for range times {
 			v, err := wire.Verify(frame, keys, wire.Expect{Kind: wire.KindDevice, Audience: d.String()})
 			if err != nil {
@@ -69,11 +70,20 @@ func signatures(b *suite) error {
 				return refusal
 			}
 		}
-		took = append(took, time.Since(began)/times)
+		took = append(took, (cpuTime()-began)/times)
 	}
 	slices.Sort(took)
-	fmt.Printf("%-44s %.2f ms, %d bytes as carried, %d opened\n", "verify and read 50 scores, one core", float64(took[len(took)/2])/1e6, len(frame), len(payload))
+	fmt.Printf("%-44s %.2f ms of CPU, %d bytes as carried, %d opened\n", "verify and read 50 scores, one core", float64(took[len(took)/2])/1e6, len(frame), len(payload))
 	return nil
+}
+
+// cpuTime is what this process has used of processors.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func optionLines(n int) string {
