@@ -58,7 +58,7 @@ var layers = []layer{
 		"the agent's ports over NATS: the only place that knows the agent and the wire (S03)"},
 	{"fleet", "score interpret internal/wire internal/trust github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/go-json-experiment/json",
 		"the other end: it speaks the wire and the language, and has nothing of a device"},
-	{"fleet/localnats", "fleet internal/wire github.com/nats-io", "a server for one machine: apart, so that who uses the library links no server"},
+	{"fleet/localnats", "fleet internal/access internal/wire github.com/nats-io", "a server for one machine: apart, so that who uses the library links no server"},
 	{"schemas", "score schemas/source github.com/santhosh-tekuri/jsonschema",
 		"validation for authors and CI, without an agent"},
 	{"schemas/source", "score github.com/go-json-experiment/json go.yaml.in/yaml",
@@ -71,6 +71,9 @@ var layers = []layer{
 		"the bytes between the two ends: it knows neither the agent nor the language (S03, S08, S32)"},
 	{"internal/release", "", "builds what others get, with the standard library and Go alone"},
 	{"internal/trust", "score internal/wire", "whose signatures count is said in the words of the language, for both ends of the wire"},
+	{"internal/access", "internal/wire github.com/nats-io",
+		"who may connect, in the form of NATS servers: beside the wire, so that no device links it"},
+	{"internal/natstest", "internal/access internal/wire github.com/nats-io", "nobody else's API, and below everything but the language"},
 	{"internal/...", "internal/wire github.com/nats-io", "nobody else's API, and below everything but the language"},
 	{"cmd/continuo-agent", "score topology topology/pi interpret interpret/standard agent agent/... internal/wire schemas/source cmd/internal/... " +
 		"github.com/spf13 github.com/sirupsen/logrus github.com/coreos/go-systemd " +
@@ -87,8 +90,8 @@ var layers = []layer{
 
 // unreachable packages may not be linked even through others.
 var unreachable = []struct{ packages, banned, why string }{
-	{"cmd/continuo-agent", "fleet schemas github.com/invopop github.com/santhosh-tekuri github.com/nats-io/nats-server",
-		"the device decodes strictly and validates by itself; it carries no server and no schema library"},
+	{"cmd/continuo-agent", "fleet schemas internal/access github.com/invopop github.com/santhosh-tekuri github.com/nats-io/nats-server github.com/nats-io/jwt",
+		"the device decodes strictly and validates by itself; it carries no server, no schema library, and nothing that issues credentials"},
 	{"agent", "github.com/nats-io github.com/coreos github.com/godbus topology/pi internal/wire",
 		"the agent is tested whole without any of them"},
 	{"agent/natslink", "github.com/nats-io/nats-server topology/pi", "a transport"},

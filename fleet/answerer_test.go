@@ -65,11 +65,7 @@ func (r *rig) answer() *answerer {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	seed, err := r.srv.DeviceKey(pi1).Seed()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	o := natslink.Options{Servers: []string{r.srv.URL}, Device: pi1, Seed: seed, Version: "test", BootID: "boot", Instance: rand(), Clock: time.Now}
+	o := natslink.Options{Servers: []string{r.srv.URL}, Device: pi1, CredsFile: r.srv.Creds(r.srv.DeviceKey(pi1)), Version: "test", BootID: "boot", Instance: rand(), Clock: time.Now}
 	o.Trust = trusting(r.t, operator, control)
 	ctx, cancel := context.WithCancel(r.t.Context())
 	a := &answerer{ctx: ctx, ids: map[string]string{}}

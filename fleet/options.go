@@ -188,6 +188,23 @@ func (s settings) connectOptions() ([]nats.Option, error) {
 	return opts, nil
 }
 
+// Dial is a bare connection, as [Connect] makes one, for what a [Fleet] does not do.
+func (o Options) Dial() (*nats.Conn, error) {
+	s, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	opts, err := s.connectOptions()
+	if err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(s.url, append(opts, nats.Name("continuo"), nats.Timeout(patience))...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to %s: %w (%s)", s.shown(), err, advice(err))
+	}
+	return nc, nil
+}
+
 // onlyCert accepts a server that proves to have the first certificate in a PEM file, and no other.
 func onlyCert(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)

@@ -32,7 +32,7 @@ func actions(p fleet.Publication) string {
 // js is JetStream as the operator has it.
 func (r *rig) js() jetstream.JetStream {
 	r.t.Helper()
-	js, err := jetstream.New(r.srv.ConnectOperator())
+	js, err := jetstream.New(r.srv.ConnectUnbound())
 	if err != nil {
 		r.t.Fatal(err)
 	}

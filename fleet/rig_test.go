@@ -51,19 +51,10 @@ func newRig(t *testing.T, devices ...fleet.Device) *rig {
 	return r
 }
 
-// connect connects with a key, as a command does with the key in a file.
+// connect connects with a key, as a command does with a credentials file.
 func (r *rig) connect(key nkeys.KeyPair) *fleet.Fleet {
 	r.t.Helper()
-	seed, err := key.Seed()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	file := filepath.Join(r.t.TempDir(), "user.nk")
-	kept, err := fleet.EnsureKey(file, func() (nkeys.KeyPair, error) { return nkeys.FromSeed(seed) })
-	if err != nil || kept == nil {
-		r.t.Fatal(err)
-	}
-	f, err := fleet.Connect(r.t.Context(), fleet.Options{Server: r.srv.URL, NKey: file, Getenv: none, ConfigDir: r.t.TempDir()})
+	f, err := fleet.Connect(r.t.Context(), fleet.Options{Server: r.srv.URL, Creds: r.srv.Creds(key), Getenv: none, ConfigDir: r.t.TempDir()})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -135,11 +126,7 @@ func (r *rig) deviceOn(d fleet.Device, dev *memory.Device, disk *store.Mem, chan
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	seed, err := r.srv.DeviceKey(d).Seed()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	o := natslink.Options{Servers: []string{r.srv.URL}, Device: d, Seed: seed, Version: "test", BootID: "boot", Instance: rand(), Clock: time.Now}
+	o := natslink.Options{Servers: []string{r.srv.URL}, Device: d, CredsFile: r.srv.Creds(r.srv.DeviceKey(d)), Version: "test", BootID: "boot", Instance: rand(), Clock: time.Now}
 	o.Trust = trusting(r.t, operator, control)
 	for _, c := range change {
 		c(&o)

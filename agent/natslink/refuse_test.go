@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
@@ -170,11 +171,10 @@ func TestNothingPublished(t *testing.T) {
 			return kv.Delete(ctx, string(wire.DeviceKey(pi1)))
 		}},
 		{"purged", func(ctx context.Context, js jetstream.JetStream) error {
-			kv, err := js.KeyValue(ctx, wire.BucketDesired)
-			if err != nil {
-				return err
-			}
-			return kv.Purge(ctx, string(wire.DeviceKey(pi1)))
+			m := nats.NewMsg(wire.DesiredSubject(wire.DeviceKey(pi1)))
+			m.Header.Set("KV-Operation", "PURGE") // as tools write it, but for the roll-up that the bucket does not take
+			_, err := js.PublishMsg(ctx, m)
+			return err
 		}},
 		{"without a trace", func(ctx context.Context, js jetstream.JetStream) error {
 			s, err := js.Stream(ctx, wire.StreamDesired)

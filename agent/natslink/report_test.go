@@ -230,14 +230,10 @@ func TestRestoredStore(t *testing.T) {
 func TestNotPermitted(t *testing.T) {
 	r := newRig(t)
 	o := r.options()
-	seed, err := r.srv.DeviceKey(pi10).Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Seed = seed // a key that may do nothing for pi-1
+	o.CredsFile = r.srv.Creds(r.srv.DeviceKey(pi10)) // one that may do nothing for pi-1
 	o.tune.timeout = patience
 	l, h, _ := r.run(o)
-	err = l.Report(t.Context(), status("instance-1", 1))
+	err := l.Report(t.Context(), status("instance-1", 1))
 	if err == nil || !strings.Contains(err.Error(), "does not allow this device to publish to getst.main.pi-1") {
 		t.Errorf("got %v", err)
 	}

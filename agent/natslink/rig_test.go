@@ -143,7 +143,7 @@ func newRig(t *testing.T, devices ...wire.Device) *rig {
 		devices = []wire.Device{pi1, pi10}
 	}
 	r := &rig{t: t, srv: natstest.Start(t, devices...), operator: newSigner(t), control: newSigner(t), asked: make(chan wire.Heartbeat, 10_000)}
-	r.nc = r.srv.ConnectOperator(nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0))
+	r.nc = r.srv.ConnectUnbound(nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0))
 	var err error
 	if r.js, err = jetstream.New(r.nc); err != nil {
 		t.Fatal(err)
@@ -314,12 +314,8 @@ func (r *rig) restart() {
 // options are those of the link of pi1.
 func (r *rig) options() Options {
 	r.t.Helper()
-	seed, err := r.srv.DeviceKey(pi1).Seed()
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	return Options{
-		Servers: []string{r.srv.URL}, Device: pi1, Seed: seed, Version: "test", BootID: "boot-1", Instance: "instance-1",
+		Servers: []string{r.srv.URL}, Device: pi1, CredsFile: r.srv.Creds(r.srv.DeviceKey(pi1)), Version: "test", BootID: "boot-1", Instance: "instance-1",
 		Trust: TrustKeys(trustIn(r.t, wire.KindDevice, r.operator), wire.KeySet{}, trustIn(r.t, wire.KindHeartbeat, r.control)),
 		tune:  tuning{heartbeat: 20 * time.Millisecond, poll: time.Hour, timeout: time.Second, watchdog: time.Hour},
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/continuo-fleet/continuo/fleet/localnats"
@@ -104,12 +103,7 @@ func TestNothingIsDoneWithoutConsent(t *testing.T) {
 // stored is how much was ever written to a stream.
 func (b *bench) stored(stream string) uint64 {
 	b.t.Helper()
-	o := localnats.Dir(filepath.Join(b.dir, "data")).Operator()
-	login, err := nats.NkeyOptionFromSeed(o.NKey)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	nc, err := nats.Connect(o.Server, login)
+	nc, err := localnats.Dir(filepath.Join(b.dir, "data")).Operator().Dial()
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -127,7 +127,7 @@ func (a *demoAgent) start(ctx context.Context) error {
 	}
 	who := interpret.Agent{Version: cli.ThisBuild().Version, BootID: "demo", Instance: fmt.Sprintf("%s-%d", id, time.Now().UnixNano())}
 	link, err := natslink.New(natslink.Options{
-		Servers: a.config.Servers, Device: id, Seed: []byte(a.config.Seed), Trust: trust,
+		Servers: a.config.Servers, Device: id, CredsFile: a.config.CredsFile, Trust: trust,
 		Version: who.Version, BootID: who.BootID, Instance: who.Instance, Clock: time.Now,
 	})
 	if err != nil {
@@ -244,14 +244,9 @@ func (d *demo) forge(ctx context.Context, id string, generation uint64) error {
 	if err != nil {
 		return err
 	}
-	o := d.srv.Operator()
-	login, err := nats.NkeyOptionFromSeed(o.NKey)
+	nc, err := d.srv.Operator().Dial()
 	if err != nil {
-		return fmt.Errorf("cannot log in to forge: %w", err)
-	}
-	nc, err := nats.Connect(o.Server, login)
-	if err != nil {
-		return fmt.Errorf("cannot connect to forge: %w", err)
+		return fmt.Errorf("cannot forge: %w", err)
 	}
 	defer nc.Close()
 	m := &nats.Msg{Subject: wire.DesiredSubject(wire.DeviceKey(device(id))), Header: wire.Announce(st), Data: frame}

@@ -155,8 +155,8 @@ func agentFile(dir string, d fleet.Device) string {
 	return filepath.Join(dir, "agents", name(d), "agent.yaml")
 }
 
-// writeAgentConfig writes what the agent of d needs. It holds the path of a key, and no
-// key.
+// writeAgentConfig writes what the agent of d needs. It holds the path of a
+// credential, and no key.
 func (u up) writeAgentConfig(dir string, d fleet.Device, c localnats.AgentConfig) error {
 	file := agentFile(dir, d)
 	var b strings.Builder
@@ -166,7 +166,7 @@ func (u up) writeAgentConfig(dir string, d fleet.Device, c localnats.AgentConfig
 	for _, s := range c.Servers {
 		fmt.Fprintf(&b, "  - %s\n", strconv.Quote(s))
 	}
-	fmt.Fprintf(&b, "credentials: {type: nkey, file: %s}\n", strconv.Quote(c.SeedFile))
+	fmt.Fprintf(&b, "credentials: {type: creds, file: %s}\n", strconv.Quote(c.CredsFile))
 	switch {
 	case u.ca != "":
 		fmt.Fprintf(&b, "tls: {ca: %s}\n", strconv.Quote(u.ca))

@@ -2,6 +2,7 @@ package localnats
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,55 +11,59 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nats-io/nkeys"
-
 	"github.com/continuo-fleet/continuo/fleet"
+	"github.com/continuo-fleet/continuo/internal/access"
 )
-
-func ensureUser(path string) (public string, err error) {
-	kp, err := fleet.EnsureKey(path, nkeys.CreateUser)
-	if err != nil {
-		return "", err
-	}
-	if public, err = kp.PublicKey(); err != nil {
-		return "", fmt.Errorf("cannot use the key in %s: %w", path, err)
-	}
-	return public, nil
-}
 
 // A Dir is the directory of a server, which may be running or not.
 type Dir string
 
-// AgentConfig is what an agent needs to be a device of this fleet. Seed is secret.
+// AgentConfig is what an agent needs to be a device of this fleet.
 type AgentConfig struct {
-	Device   string   `json:"device"` // id
-	Site     string   `json:"site"`
-	Servers  []string `json:"servers"`
-	SeedFile string   `json:"seedFile"` // on this machine
-	Seed     string   `json:"-"`        // user nkey seed
-	Operator string   `json:"operator"` // public key that signs what the device should be
-	Control  string   `json:"control"`  // public key that signs answers to heartbeats
-	Root     string   `json:"root"`     // file with the trust root, on this machine
+	Device    string   `json:"device"` // id
+	Site      string   `json:"site"`
+	Servers   []string `json:"servers"`
+	CredsFile string   `json:"credsFile"` // on this machine; secret
+	Operator  string   `json:"operator"`  // public key that signs what the device should be
+	Control   string   `json:"control"`   // public key that signs answers to heartbeats
+	Root      string   `json:"root"`      // file with the trust root, on this machine
 }
 
-// AddDevice makes the key of a device, unless it has one. A running server knows the device within a second.
+// AddDevice makes the credential of a device, unless it has one. A server that is running takes it at once.
 func (dir Dir) AddDevice(d fleet.Device) (AgentConfig, error) {
 	if err := d.Check(); err != nil {
 		return AgentConfig{}, err
 	}
-	if _, err := ensureUser(dir.device(d)); err != nil {
+	keys, err := dir.Access()
+	if err != nil {
+		return AgentConfig{}, err
+	}
+	if err := dir.ensureDevice(keys, d); err != nil {
 		return AgentConfig{}, fmt.Errorf("cannot add device %s: %w", d, err)
 	}
 	return dir.agentConfig(d)
 }
 
-// RemoveDevice deletes the key of a device.
-func (dir Dir) RemoveDevice(d fleet.Device) error {
+// RemoveDevice revokes the credential of a device and deletes it. The server need not run.
+func (dir Dir) RemoveDevice(ctx context.Context, d fleet.Device) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
-	if err := os.Remove(dir.device(d)); err != nil {
+	kp, err := fleet.LoadKey(dir.device(d))
+	if err != nil {
 		return fmt.Errorf("cannot remove device %s: %w", d, err)
+	}
+	public, err := kp.PublicKey()
+	if err != nil {
+		return fmt.Errorf("cannot remove device %s: %w", d, err)
+	}
+	if err := dir.Revoke(ctx, access.Fleet, public); err != nil {
+		return fmt.Errorf("cannot remove device %s: %w", d, err)
+	}
+	for _, file := range []string{creds(dir.device(d)), dir.device(d)} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("cannot remove device %s: %w", d, err)
+		}
 	}
 	return nil
 }
@@ -90,8 +95,8 @@ const leftOver = time.Minute
 
 // sweep removes the temporary files that a killed command left behind: the seed of a key may be in them.
 func (dir Dir) sweep() error {
-	for _, folder := range []string{"keys", "users", "devices"} {
-		files, err := filepath.Glob(filepath.Join(string(dir), folder, "*.nk.*.tmp"))
+	for _, folder := range []string{"keys", "keys/nats", "users", "devices"} {
+		files, err := filepath.Glob(filepath.Join(string(dir), folder, "*.tmp"))
 		if err != nil {
 			return fmt.Errorf("cannot look for left-over files: %w", err)
 		}
@@ -118,7 +123,7 @@ func (dir Dir) Control() fleet.Options { return dir.connect("control") }
 func (dir Dir) Operator() fleet.Options { return dir.connect("operator") }
 
 func (dir Dir) connect(user string) fleet.Options {
-	o := fleet.Options{Server: dir.url(), NKey: dir.user(user), Getenv: noEnv, ConfigDir: string(dir)}
+	o := fleet.Options{Server: dir.url(), Creds: creds(dir.user(user)), Getenv: noEnv, ConfigDir: string(dir)}
 	if strings.HasPrefix(o.Server, "tls://") {
 		o.ServerCert = filepath.Join(string(dir), certName)
 	}
@@ -176,7 +181,7 @@ func (dir Dir) agentConfig(d fleet.Device) (AgentConfig, error) {
 	if err != nil {
 		return AgentConfig{}, err
 	}
-	c := AgentConfig{Device: d.ID, Site: d.Site, Servers: []string{dir.reach()}, SeedFile: dir.device(d)}
+	c := AgentConfig{Device: d.ID, Site: d.Site, Servers: []string{dir.reach()}, CredsFile: creds(dir.device(d))}
 	if c.Operator, c.Control, err = keys.Trusted(); err != nil {
 		return AgentConfig{}, err
 	}
@@ -185,15 +190,6 @@ func (dir Dir) agentConfig(d fleet.Device) (AgentConfig, error) {
 		return AgentConfig{}, err
 	}
 	c.Root = dir.Roots().File(chain.Last().Metadata.Version)
-	kp, err := fleet.LoadKey(c.SeedFile)
-	if err != nil {
-		return AgentConfig{}, err
-	}
-	seed, err := kp.Seed()
-	if err != nil {
-		return AgentConfig{}, fmt.Errorf("cannot use the key of %s: %w", d, err)
-	}
-	c.Seed = string(seed)
 	return c, nil
 }
 

@@ -13,23 +13,17 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/continuo-fleet/continuo/fleet"
-	"github.com/continuo-fleet/continuo/internal/wire"
 )
 
 // DefaultListen is where the server listens: only this machine reaches it.
 const DefaultListen = "127.0.0.1:4222"
 
-const (
-	patience = 30 * time.Second
-	rescan   = time.Second // how soon a device that another command added is known
-)
+const patience = 30 * time.Second
 
 // Options say where the server lives.
 type Options struct {
@@ -58,9 +52,6 @@ type Server struct {
 	lock *os.File
 	srv  *server.Server
 	url  string
-
-	mu    sync.Mutex
-	known []fleet.Device // that the running server knows
 }
 
 // Start runs a server until Close. A second one on the same directory is refused.
@@ -102,7 +93,7 @@ func Start(o Options) (_ *Server, err error) {
 	if _, err = s.dir.Trust(); err != nil {
 		return nil, err
 	}
-	if err = s.writeConfig(); err != nil {
+	if err = s.configure(); err != nil {
 		return nil, err
 	}
 	opts, err := server.ProcessConfigFile(s.dir.config())
@@ -158,7 +149,7 @@ func (s *Server) Setup(ctx context.Context) (fleet.SetupResult, error) {
 	return res, f.KeepRoots(ctx, chain)
 }
 
-// Serve runs the control service, and looks for devices that other commands add, until ctx ends.
+// Serve runs the control service until ctx ends.
 func (s *Server) Serve(ctx context.Context, o fleet.ServeOptions) error {
 	f, err := fleet.Connect(ctx, s.dir.Control())
 	if err != nil {
@@ -170,69 +161,11 @@ func (s *Server) Serve(ctx context.Context, o fleet.ServeOptions) error {
 		return err
 	}
 	o.Signer, o.Root = s.keys.Control, chain.Last()
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() { s.watchDevices(ctx) })
 	return f.Serve(ctx, o)
 }
 
-// watchDevices reloads the server when the devices in its directory are others.
-func (s *Server) watchDevices(ctx context.Context) {
-	t := time.NewTicker(rescan)
-	defer t.Stop()
-	said := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			err := s.Reload()
-			if err == nil {
-				said = ""
-			} else if text := err.Error(); text != said { // once, and not every second
-				said = text
-				s.o.Notice(err)
-			}
-		}
-	}
-}
-
-// Reload makes the server know the devices that are in its directory now. All others stay connected.
-func (s *Server) Reload() error {
-	now, err := s.dir.Devices()
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if slices.Equal(now, s.known) {
-		return nil
-	}
-	if err := s.writeConfig(); err != nil {
-		return err
-	}
-	if err := s.srv.Reload(); err != nil {
-		return fmt.Errorf("cannot reload the server: %w", err)
-	}
-	return nil
-}
-
-// AddDevice makes a device known, and gives what its agent needs. A device that is known already keeps its key.
-func (s *Server) AddDevice(d fleet.Device) (AgentConfig, error) {
-	c, err := s.dir.AddDevice(d)
-	if err != nil {
-		return AgentConfig{}, err
-	}
-	return c, s.Reload()
-}
-
-// RemoveDevice makes the server forget a device, and cuts its connection. The device goes on by itself.
-func (s *Server) RemoveDevice(d fleet.Device) error {
-	if err := s.dir.RemoveDevice(d); err != nil {
-		return err
-	}
-	return s.Reload()
-}
+// AddDevice gives what the agent of a device needs. A device that is known already keeps its credential.
+func (s *Server) AddDevice(d fleet.Device) (AgentConfig, error) { return s.dir.AddDevice(d) }
 
 // URL of the server.
 func (s *Server) URL() string { return s.url }
@@ -248,44 +181,4 @@ func (s *Server) Close() error {
 	s.srv.Shutdown()
 	s.srv.WaitForShutdown()
 	return s.lock.Close()
-}
-
-// writeConfig writes the configuration for the devices that are in the directory now. The lock is held, or nobody else
-// has the server yet.
-func (s *Server) writeConfig() error {
-	devices, err := s.dir.Devices()
-	if err != nil {
-		return err
-	}
-	c := wire.ServerConfig{Name: "continuo", Listen: s.o.Listen, StoreDir: filepath.Join(string(s.dir), "store")}
-	if s.o.TLS != nil {
-		c.TLS = &wire.TLS{Cert: s.o.TLS.Cert, Key: s.o.TLS.Key}
-	}
-	for name, roles := range map[string][]wire.Role{"operator": wire.Operator, "control": {wire.RoleController}} {
-		public, err := ensureUser(s.dir.user(name))
-		if err != nil {
-			return err
-		}
-		c.ControlUsers = append(c.ControlUsers, wire.ControlUser{PublicKey: public, Roles: roles})
-	}
-	for _, d := range devices {
-		kp, err := fleet.LoadKey(s.dir.device(d))
-		if err != nil {
-			return err
-		}
-		public, err := kp.PublicKey()
-		if err != nil {
-			return fmt.Errorf("cannot use the key of %s: %w", d, err)
-		}
-		c.Devices = append(c.Devices, wire.DeviceUser{PublicKey: public, Device: d})
-	}
-	text, err := c.Text()
-	if err != nil {
-		return err
-	}
-	if err := s.dir.write(configName, text); err != nil {
-		return err
-	}
-	s.known = devices
-	return nil
 }

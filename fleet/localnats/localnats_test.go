@@ -4,10 +4,10 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -30,11 +30,7 @@ func start(t *testing.T, dir string) *localnats.Server {
 // connect connects as the device of c.
 func connect(t *testing.T, c localnats.AgentConfig) (*nats.Conn, error) {
 	t.Helper()
-	login, err := nats.NkeyOptionFromSeed(c.SeedFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc, err := nats.Connect(c.Servers[0], login, nats.NoReconnect(), nats.CustomInboxPrefix(wire.InboxPrefix(fleet.Device{Site: c.Site, ID: c.Device})))
+	nc, err := nats.Connect(c.Servers[0], nats.UserCredentials(c.CredsFile), nats.NoReconnect(), nats.CustomInboxPrefix(wire.InboxPrefix(fleet.Device{Site: c.Site, ID: c.Device})))
 	if err == nil {
 		t.Cleanup(nc.Close)
 	}
@@ -56,6 +52,7 @@ func TestStartAgain(t *testing.T) {
 	if _, err := connect(t, c); err != nil {
 		t.Fatal(err)
 	}
+	issued := read(t, c.CredsFile)
 	if _, err := localnats.Start(localnats.Options{Dir: dir, Listen: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "another server is running there") {
 		t.Errorf("a second server: %v", err)
 	}
@@ -70,22 +67,34 @@ func TestStartAgain(t *testing.T) {
 		t.Errorf("the second time: %+v, %v", r, err)
 	}
 	again, err := localnats.Dir(dir).AddDevice(pi1)
-	if err != nil || again.Seed != c.Seed || again.Operator != c.Operator || again.Control != c.Control {
+	if err != nil || again.Operator != c.Operator || again.Control != c.Control {
 		t.Errorf("the device has another key, or is told of others: %v", err)
+	}
+	if read(t, again.CredsFile) != issued {
+		t.Error("the device has another credential")
 	}
 	if _, err := connect(t, again); err != nil {
 		t.Error(err)
 	}
-	for _, file := range []string{"keys/operator.nk", "keys/control.nk", "users/operator.nk", "devices/main.pi-1.nk", "nats.conf"} {
+	for _, file := range []string{"keys/operator.nk", "keys/control.nk", "keys/nats/operator.nk", "keys/nats/issuer-device.nk", "users/operator.creds", "users/control.creds", "users/system.creds", "devices/main.pi-1.nk", "devices/main.pi-1.creds", "nats.conf"} {
 		info, err := os.Stat(filepath.Join(dir, file))
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", file, info, err)
 		}
 	}
 	conf, err := os.ReadFile(filepath.Join(dir, "nats.conf"))
-	if err != nil || strings.Contains(string(conf), c.Seed) {
+	if err != nil || regexp.MustCompile(`\bS[A-Z][A-Z2-7]{40,}`).Match(conf) {
 		t.Errorf("the configuration holds a seed, or is not there: %v", err)
 	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // A device that another command adds is known to the running server, and one that is removed is cut; nobody else is.
@@ -112,21 +121,24 @@ func TestDevicesComeAndGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var two *nats.Conn
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		if two, err = connect(t, c); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
+	two, err := connect(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(t.TempDir(), "kept.creds")
+	if err := os.WriteFile(kept, []byte(read(t, c.CredsFile)), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	cut := make(chan struct{})
 	two.SetClosedHandler(func(*nats.Conn) { close(cut) })
-	if err := localnats.Dir(dir).RemoveDevice(fleet.Device{Site: "attic", ID: "pi-2"}); err != nil {
+	if err := localnats.Dir(dir).RemoveDevice(t.Context(), fleet.Device{Site: "attic", ID: "pi-2"}); err != nil {
 		t.Fatal(err)
 	}
 	<-cut
+	if nc, err := nats.Connect(c.Servers[0], nats.UserCredentials(kept)); err == nil {
+		nc.Close()
+		t.Error("a credential that was revoked is good for a connection")
+	}
 	if !one.IsConnected() {
 		t.Error("another device was cut as well")
 	}

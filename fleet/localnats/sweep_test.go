@@ -1,7 +1,6 @@
 package localnats
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -50,28 +49,15 @@ func TestLeftOverSeeds(t *testing.T) {
 	}
 }
 
-// What is wrong with a file of a device is said once, and not at every look.
-func TestNoticeOnce(t *testing.T) {
-	notices := make(chan error, 16)
-	s, err := Start(Options{Dir: t.TempDir(), Listen: "127.0.0.1:0", Notice: func(err error) { notices <- err }})
-	if err != nil {
+// A file that holds no key is named before a server starts.
+func TestEmptyDeviceFile(t *testing.T) {
+	dir := Dir(t.TempDir())
+	if err := emptyKey(dir, "main.pi-9.nk"); err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { s.watchDevices(ctx); close(done) }()
-	defer func() { cancel(); <-done }()
-	if err := emptyKey(s.dir, "main.pi-9.nk"); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-notices; !strings.Contains(err.Error(), "main.pi-9.nk: it is no nkey seed") {
+	if s, err := Start(Options{Dir: string(dir), Listen: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "main.pi-9.nk: it is no nkey seed") {
 		t.Errorf("got %v", err)
-	}
-	select {
-	case err := <-notices:
-		t.Errorf("again: %v", err)
-	case <-time.After(2*rescan + rescan/2):
+		s.Close()
 	}
 }
 

@@ -14,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
+	"github.com/continuo-fleet/continuo/internal/access"
 	"github.com/continuo-fleet/continuo/internal/wire"
 )
 
@@ -30,13 +32,17 @@ const patience = 30 * time.Second
 type Server struct {
 	URL        string
 	CA         string        // PEM file to check the server with; empty without TLS
-	Operator   nkeys.KeyPair // connection key with [wire.Operator]
+	Operator   nkeys.KeyPair // connection key with [wire.RoleOwner]
 	Controller nkeys.KeyPair // connection key with [wire.RoleController]
+	Unbound    nkeys.KeyPair // connection key of somebody who may do everything with what is stored, as no role may
 
 	t       testing.TB
 	dir     string
-	config  wire.ServerConfig
+	config  access.ServerConfig
+	keys    access.Keys
+	jwts    map[string]string // of users, by their public keys
 	devices map[wire.Device]nkeys.KeyPair
+	system  nkeys.KeyPair
 	running *server.Server
 }
 
@@ -50,16 +56,39 @@ func Start(t testing.TB, devices ...wire.Device) *Server {
 
 func start(t testing.TB, hosts []string, devices []wire.Device) *Server {
 	t.Helper()
-	s := &Server{t: t, dir: t.TempDir(), Operator: UserKey(t), Controller: UserKey(t), devices: map[wire.Device]nkeys.KeyPair{}}
-	s.config = wire.ServerConfig{
+	s := &Server{t: t, dir: t.TempDir(), devices: map[wire.Device]nkeys.KeyPair{}, jwts: map[string]string{}}
+	var err error
+	var own nkeys.KeyPair // of the account itself
+	s.keys, err = access.OpenKeys(func(name string, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, error) {
+		kp, err := create()
+		if name == "account-"+string(access.Control) {
+			own = kp
+		}
+		return kp, err
+	})
+	s.must("make keys", err)
+	s.Operator, s.Controller = s.User(wire.RoleOwner), s.User(wire.RoleController)
+	s.Unbound = UserKey(t)
+	c := jwt.NewUserClaims(public(t, s.Unbound))
+	c.Name = "unbound"
+	c.Pub.Allow, c.Sub.Allow = jwt.StringList{">"}, jwt.StringList{">"}
+	token, err := c.Encode(own)
+	s.must("make a user", err)
+	s.Know(s.Unbound, token)
+	s.system = UserKey(t)
+	s.jwts[public(t, s.system)], err = s.keys.SystemUser(public(t, s.system))
+	s.must("make a system user", err)
+	s.config = access.ServerConfig{
 		Name:     "natstest",
 		Listen:   freePort(t),
 		StoreDir: filepath.Join(s.dir, "store"),
-		ControlUsers: []wire.ControlUser{
-			{PublicKey: public(t, s.Operator), Roles: wire.Operator},
-			{PublicKey: public(t, s.Controller), Roles: []wire.Role{wire.RoleController}},
-		},
+		JWTDir:   filepath.Join(s.dir, "jwt"),
+		System:   s.keys.PublicAccount(access.System),
 	}
+	s.config.Operator, err = s.keys.Operator()
+	s.must("make an operator", err)
+	s.config.Accounts, err = s.keys.Accounts(func(string) string { return "" })
+	s.must("make accounts", err)
 	s.URL = "nats://" + s.config.Listen
 	if hosts != nil {
 		s.encrypt(hosts)
@@ -151,27 +180,61 @@ func (s *Server) CreateStreams() {
 	}
 }
 
-// AddDevice makes the running server know d. Nobody else is disconnected.
+// AddDevice makes a credential for d.
 func (s *Server) AddDevice(d wire.Device) {
 	s.t.Helper()
 	s.know(d)
-	s.reload()
 }
 
-// RemoveDevice makes the running server forget d, and cuts its connection.
+// RemoveDevice makes the running server refuse d, and cuts its connection.
 func (s *Server) RemoveDevice(d wire.Device) {
 	s.t.Helper()
+	key := public(s.t, s.DeviceKey(d))
 	delete(s.devices, d)
-	for i, u := range s.config.Devices {
-		if u.Device == d {
-			s.config.Devices = append(s.config.Devices[:i:i], s.config.Devices[i+1:]...)
-			break
-		}
-	}
-	s.reload()
+	s.Revoke(access.Fleet, key)
 }
 
-// DeviceKey is the connection key of d, to write to a seed file.
+// Revoke revokes a credential on the running server.
+func (s *Server) Revoke(a access.Account, userPublicKey string) {
+	s.t.Helper()
+	nc := s.Connect(s.system)
+	defer nc.Close()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	s.must("revoke a credential", s.keys.RevokeOn(ctx, nc, a, userPublicKey, time.Now()))
+}
+
+// Keys are behind every credential of the server.
+func (s *Server) Keys() access.Keys { return s.keys }
+
+// User makes somebody with a role, bound to sites if there are any.
+func (s *Server) User(r wire.Role, sites ...string) nkeys.KeyPair {
+	s.t.Helper()
+	kp := UserKey(s.t)
+	token, err := s.keys.User(string(r), r, sites, public(s.t, kp), time.Time{})
+	s.must("make a user", err)
+	s.Know(kp, token)
+	return kp
+}
+
+// Know makes [Server.Connect] and [Server.Creds] use this JWT for a key.
+func (s *Server) Know(kp nkeys.KeyPair, token string) {
+	s.t.Helper()
+	s.jwts[public(s.t, kp)] = token
+}
+
+// Creds writes the credentials file of a key.
+func (s *Server) Creds(kp nkeys.KeyPair) string {
+	s.t.Helper()
+	key := public(s.t, kp)
+	text, err := access.Creds(s.jwts[key], kp)
+	s.must("write a credential", err)
+	file := filepath.Join(s.dir, key+".creds")
+	s.must("write a credential", os.WriteFile(file, text, 0o600))
+	return file
+}
+
+// DeviceKey is the connection key of d.
 func (s *Server) DeviceKey(d wire.Device) nkeys.KeyPair {
 	s.t.Helper()
 	kp, ok := s.devices[d]
@@ -185,6 +248,12 @@ func (s *Server) DeviceKey(d wire.Device) nkeys.KeyPair {
 func (s *Server) ConnectOperator(opts ...nats.Option) *nats.Conn {
 	s.t.Helper()
 	return s.Connect(s.Operator, opts...)
+}
+
+// ConnectUnbound connects with [Server.Unbound].
+func (s *Server) ConnectUnbound(opts ...nats.Option) *nats.Conn {
+	s.t.Helper()
+	return s.Connect(s.Unbound, opts...)
 }
 
 // ConnectController connects with [Server.Controller].
@@ -203,7 +272,7 @@ func (s *Server) ConnectDevice(d wire.Device, opts ...nats.Option) *nats.Conn {
 func (s *Server) Connect(kp nkeys.KeyPair, opts ...nats.Option) *nats.Conn {
 	s.t.Helper()
 	key := public(s.t, kp)
-	own := []nats.Option{nats.Nkey(key, kp.Sign), nats.Timeout(patience)}
+	own := []nats.Option{nats.UserJWT(func() (string, error) { return s.jwts[key], nil }, kp.Sign), nats.Timeout(patience)}
 	if s.CA != "" {
 		own = append(own, nats.RootCAs(s.CA))
 	}
@@ -230,7 +299,9 @@ func (s *Server) know(d wire.Device) {
 	s.t.Helper()
 	kp := UserKey(s.t)
 	s.devices[d] = kp
-	s.config.Devices = append(s.config.Devices, wire.DeviceUser{PublicKey: public(s.t, kp), Device: d})
+	token, err := s.keys.Issuer().Device(d, public(s.t, kp), time.Time{})
+	s.must("make a device", err)
+	s.Know(kp, token)
 }
 
 func (s *Server) configFile() string { return filepath.Join(s.dir, "nats.conf") }
@@ -240,14 +311,6 @@ func (s *Server) writeConfig() {
 	text, err := s.config.Text()
 	s.must("generate a configuration", err)
 	s.must("write the configuration", os.WriteFile(s.configFile(), []byte(text), 0o600))
-}
-
-func (s *Server) reload() {
-	s.t.Helper()
-	s.writeConfig()
-	if s.running != nil {
-		s.must("reload the configuration", s.running.Reload())
-	}
 }
 
 func (s *Server) must(what string, err error) {

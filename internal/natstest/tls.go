@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/continuo-fleet/continuo/internal/access"
 	"github.com/continuo-fleet/continuo/internal/wire"
 )
 
@@ -60,6 +61,6 @@ func (s *Server) encrypt(hosts []string) {
 		return file
 	}
 	s.CA = write("ca.pem", "CERTIFICATE", caDER)
-	s.config.TLS = &wire.TLS{Cert: write("server.pem", "CERTIFICATE", ownDER), Key: write("server.key", "PRIVATE KEY", keyDER)}
+	s.config.TLS = &access.TLS{Cert: write("server.pem", "CERTIFICATE", ownDER), Key: write("server.key", "PRIVATE KEY", keyDER)}
 	s.URL = "tls://" + s.config.Listen
 }

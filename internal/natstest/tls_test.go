@@ -14,8 +14,7 @@ func TestTLS(t *testing.T) {
 	s := StartTLS(t, []string{"localhost"}, d)
 	s.CreateStreams()
 	s.ConnectDevice(d)
-	key := s.DeviceKey(d)
-	login := nats.Nkey(public(t, key), key.Sign)
+	login := nats.UserCredentials(s.Creds(s.DeviceKey(d)))
 	if nc, err := nats.Connect(s.URL, login); err == nil {
 		nc.Close()
 		t.Error("a client that does not know the authority trusted the server")

@@ -76,7 +76,7 @@ func TestContentsAreObjects(t *testing.T) {
 	if n := stream.CachedInfo().State.Consumers; n != 0 {
 		t.Errorf("%d consumers on %s", n, wire.StreamBlobs)
 	}
-	if err := bucket.Delete(t.Context(), info.Name); err != nil { // as nats object rm does
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(wire.BlobChunkSubject(info.Name, 0))); err != nil {
 		t.Fatal(err)
 	}
 	if m := request(t, device, wire.BlobFetchSubject(info.Name, 0), nil); m.Header.Get("Status") != "404" {

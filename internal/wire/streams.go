@@ -45,9 +45,10 @@ func Streams(replicas int) []Stream {
 	desired.Name, desired.Subjects = StreamDesired, []string{prefixDesired + ">"}
 	desired.Discard = "new"
 	desired.MaxMsgsPerSubject = 8
-	desired.MaxMsgSize = maxServerPayload
+	desired.MaxMsgSize = MaxMessage
 	desired.Compression = "s2"
-	desired.DenyDelete, desired.AllowRollup = true, true
+	// No roll-ups, though buckets have them: one header of whoever may write one key would wipe all others.
+	desired.DenyDelete = true
 	desired.Republish = &Republish{prefixDesired + ">", AllConfig}
 
 	// A plain stream and not a bucket: a bucket must allow roll-ups, and with those one device could wipe the status of
@@ -94,13 +95,13 @@ func Streams(replicas int) []Stream {
 	control.DenyDelete, control.AllowRollup, control.AllowMsgTTL = true, true, true
 	control.MarkerTTL = time.Hour
 
-	// An object store, as NATS tools make one, except that a chunk that is written again replaces the one before.
+	// An object store, as NATS tools make one, except that a chunk that is written again replaces the one before, and that
+	// no roll-up of one writer takes away what others wrote.
 	blobs := base
 	blobs.Name, blobs.Subjects = StreamBlobs, []string{prefixBlobChunk + ">", prefixBlobInfo + ">"}
 	blobs.Discard = "new"
 	blobs.MaxMsgsPerSubject = 1
 	blobs.MaxMsgSize = 2 * BlobChunk
-	blobs.AllowRollup = true
 
 	return []Stream{desired, actual, journal, audit, alive, control, blobs}
 }

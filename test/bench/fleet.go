@@ -57,7 +57,7 @@ func newSite(b *suite, name string) (*site, error) {
 	s.stop = append(s.stop, s.fleet.Close)
 	conf, err := score.Encode(config.Config{
 		APIVersion: score.APIVersion, Kind: config.Kind, Device: ac.Device, Site: ac.Site, Servers: ac.Servers,
-		Credentials: config.Credentials{Type: config.CredentialsNkey, File: ac.SeedFile},
+		Credentials: config.Credentials{Type: config.CredentialsCreds, File: ac.CredsFile},
 		Trust:       config.Trust{Documents: []string{ac.Operator}, Control: []string{ac.Control}},
 		State:       filepath.Join(dir, "state"), Root: s.root,
 	})

@@ -120,7 +120,7 @@ func TestRubbishIsRefused(t *testing.T) {
 // stored is what is stored for the device now, byte for byte.
 func (s *site) stored() []byte {
 	s.t.Helper()
-	js, err := jetstream.New(s.srv.ConnectOperator())
+	js, err := jetstream.New(s.srv.ConnectUnbound())
 	s.must(err)
 	stream, err := js.Stream(s.t.Context(), wire.StreamDesired)
 	s.must(err)
@@ -132,7 +132,7 @@ func (s *site) stored() []byte {
 // store writes bytes where the device's document is, as somebody with an operator's rights on the server could.
 func (s *site) store(body []byte) {
 	s.t.Helper()
-	nc := s.srv.ConnectOperator()
+	nc := s.srv.ConnectUnbound()
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	s.must(err)

@@ -98,16 +98,16 @@ func (s *site) install() {
 	config, err := json.Marshal(map[string]any{
 		"apiVersion": score.APIVersion, "kind": "AgentConfig", "device": s.id.ID,
 		"servers":     []string{fmt.Sprintf("tls://%s:%d", box.HubName, s.relay.port)},
-		"credentials": map[string]any{"type": "nkey", "file": "/etc/continuo/device.nk"},
+		"credentials": map[string]any{"type": "creds", "file": "/etc/continuo/device.creds"},
 		"tls":         map[string]any{"ca": "/etc/continuo/ca.pem"},
 		"trust":       map[string]any{"documents": []string{operator}, "control": []string{control}},
 		"registries":  map[string]any{"plaintext": []string{box.HubName + ":5000"}}, // that of the hub
 	})
 	s.must(err)
 	s.PutFile("/etc/continuo/agent.yaml", config, 0o644)
-	seed, err := s.srv.DeviceKey(s.id).Seed()
+	creds, err := os.ReadFile(s.srv.Creds(s.srv.DeviceKey(s.id)))
 	s.must(err)
-	s.PutFile("/etc/continuo/device.nk", seed, 0o600)
+	s.PutFile("/etc/continuo/device.creds", creds, 0o600)
 	ca, err := os.ReadFile(s.srv.CA)
 	s.must(err)
 	s.PutFile("/etc/continuo/ca.pem", ca, 0o644)
@@ -129,16 +129,11 @@ func (s *site) sh(script string) string {
 	return run(s.t, s.Box, "sh", "-ec", script)
 }
 
-// connect connects with a key, as a command does with the key in a file.
+// connect connects with a key, as a command does with a credentials file.
 func (s *site) connect(key nkeys.KeyPair) *fleet.Fleet {
 	s.t.Helper()
-	seed, err := key.Seed()
-	s.must(err)
-	dir := s.t.TempDir()
-	file := filepath.Join(dir, "user.nk")
-	s.must(os.WriteFile(file, seed, 0o600))
 	f, err := fleet.Connect(s.t.Context(), fleet.Options{
-		Server: s.srv.URL, CA: s.srv.CA, NKey: file, Getenv: func(string) string { return "" }, ConfigDir: dir,
+		Server: s.srv.URL, CA: s.srv.CA, Creds: s.srv.Creds(key), Getenv: func(string) string { return "" }, ConfigDir: s.t.TempDir(),
 	})
 	s.must(err)
 	s.t.Cleanup(f.Close)

@@ -66,7 +66,7 @@ func TestEachTriggerIsEnough(t *testing.T) {
 // republish lets the server send on what is stored, or not.
 func (s *site) republish(on bool) {
 	s.t.Helper()
-	js, err := jetstream.New(s.srv.ConnectOperator())
+	js, err := jetstream.New(s.srv.ConnectUnbound())
 	s.must(err)
 	stream, err := js.Stream(s.t.Context(), wire.StreamDesired)
 	s.must(err)
