@@ -74,7 +74,6 @@ var layers = []layer{
 	{"internal/access", "internal/wire github.com/nats-io",
 		"who may connect, in the form of NATS servers: beside the wire, so that no device links it"},
 	{"internal/natstest", "internal/access internal/wire github.com/nats-io", "nobody else's API, and below everything but the language"},
-	{"internal/...", "internal/wire github.com/nats-io", "nobody else's API, and below everything but the language"},
 	{"cmd/continuo-agent", "score topology topology/pi interpret interpret/standard agent agent/... internal/wire schemas/source cmd/internal/... " +
 		"github.com/spf13 github.com/sirupsen/logrus github.com/coreos/go-systemd " +
 		"golang.org/x/sys",

@@ -164,7 +164,7 @@ func TestUpWritesAgentConfigurations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"kind: AgentConfig\n", "device: \"pi-1\"\n", "site: \"cabin\"\n", "  - \"nats://127.0.0.1:", "credentials: {type: nkey, file: \"" + b.dir + "/data/devices/cabin.pi-1.nk\"}\n"} {
+	for _, want := range []string{"kind: AgentConfig\n", "device: \"pi-1\"\n", "site: \"cabin\"\n", "  - \"nats://127.0.0.1:", "credentials: {type: creds, file: \"" + b.dir + "/data/devices/cabin.pi-1.creds\"}\n"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -192,12 +192,12 @@ func TestSetupAndServe(t *testing.T) {
 	if code != 0 || out != "every stream is there and as it must be\n" {
 		t.Errorf("exit %d: %q %q", code, out, errs)
 	}
-	control := filepath.Join(b.dir, "data/users/control.nk")
+	control := filepath.Join(b.dir, "data/users/control.creds")
 	url, err := os.ReadFile(filepath.Join(b.dir, "data/url"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve, stop := b.background("serve", "--server", strings.TrimSpace(string(url)), "--nkey", control)
+	serve, stop := b.background("serve", "--server", strings.TrimSpace(string(url)), "--creds", control)
 	serve.until(t, "control service is running")
 	if code := stop(); code != 0 {
 		t.Errorf("exit %d: %s", code, serve)
