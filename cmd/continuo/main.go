@@ -28,7 +28,7 @@ Exit status: 0 done and nothing differs, 1 something differs, failed or has not 
 		Args: cobra.ArbitraryArgs,
 		RunE: cli.Group,
 	}
-	root.AddCommand(newUp(), newSetup(), newServe(), newKeys(), newValidate(), newExplain(), newPublish(), newSign(), newUnpublish(), newCollect(), newStatus(), newInfo(), newWatch(),
+	root.AddCommand(newUp(), newSetup(), newServe(), newKeys(), newUser(), newValidate(), newExplain(), newPublish(), newSign(), newUnpublish(), newCollect(), newStatus(), newInfo(), newWatch(),
 		newPlan(), newInstall(), newRequests(), newApprove(), newAdopt(), newRelease(), newRestore(), newRollbackCheck(), newReceipts(), newHistory(),
 		newDemo(), cli.VersionCommand())
 	return root

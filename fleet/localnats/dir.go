@@ -156,7 +156,12 @@ func (dir Dir) read(name string) string {
 // write replaces a file of the directory.
 func (dir Dir) write(name, content string) error {
 	path := filepath.Join(string(dir), name)
-	if err := os.WriteFile(path+".tmp", []byte(content), 0o600); err != nil {
+	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err == nil {
+		_, err = f.WriteString(content)
+		err = errors.Join(err, f.Sync(), f.Close()) // a revocation may be in it
+	}
+	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	if err := os.Rename(path+".tmp", path); err != nil {

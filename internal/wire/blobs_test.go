@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/continuo-fleet/continuo/internal/natstest"
 	"github.com/continuo-fleet/continuo/internal/wire"
 )
