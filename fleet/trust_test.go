@@ -170,7 +170,8 @@ func TestOperateUnderATrustRoot(t *testing.T) {
 		for _, verb := range interpret.Verbs() {
 			op := interpret.Operation{ID: fleet.NewOperationID(), Device: "pi-1", Verb: verb}
 			err := r.Operate(t.Context(), op, fleet.OperateOptions{Signer: signer, Root: r.last.Root, Replace: true})
-			may := role == trust.RoleApprover && verb == interpret.VerbApprove || role == trust.RoleOperator && verb != interpret.VerbApprove
+			answers := verb == interpret.VerbApprove || verb == interpret.VerbReject
+			may := role == trust.RoleApprover && answers || role == trust.RoleOperator && !answers
 			switch {
 			case may && err != nil:
 				t.Errorf("%s, %s: %v", role, verb, err)
