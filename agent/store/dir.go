@@ -14,7 +14,7 @@ import (
 )
 
 // folders are all that a state directory has.
-var folders = []string{".", intentFolder, backupFolder, goodFolder, receiptFolder, "v1", "v1/" + intentFolder}
+var folders = []string{".", intentFolder, backupFolder, goodFolder, receiptFolder, askedFolder, "v1", "v1/" + intentFolder}
 
 // maxFile bounds what is read of one file, so that a sparse or foreign file
 // cannot take all memory.

@@ -29,6 +29,7 @@
 //	receipts/FILE          a receipt of something that was done
 //	backups/FILE           content that was replaced, as it was
 //	backups/FILE.json      where it belongs: path, mode, owner, digest
+//	asked/FILE             what a command on the device was asked for, for the audit
 //	v1/                    the state as format 1 left it, kept at the upgrade
 //	*.damaged              a damaged file as it was found, kept for inspection
 //	.continuo-*            a file being written; removed at the next start

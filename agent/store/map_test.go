@@ -10,7 +10,7 @@ import (
 
 // The map of README.md and doc.go.
 var stateMap = regexp.MustCompile(`^((v1/)?(ledger\.[01]|journal\.[01]|intent/[^/]+\.[01])|(ledger\.[01]|journal\.[01]|intent/[^/]+\.[01]|good/[^/]+\.[01])\.damaged` +
-	`|good/[^/]+\.[01]|receipts/\d{10}\.\d{8}T\d{6}Z\.[A-Za-z0-9-]{1,64}|backups/[^/]+\.\d{8}T\d{6}Z\.[0-9a-f]{8}(\.json)?)$`)
+	`|good/[^/]+\.[01]|asked/[A-Z2-7]+|receipts/\d{10}\.\d{8}T\d{6}Z\.[A-Za-z0-9-]{1,64}|backups/[^/]+\.\d{8}T\d{6}Z\.[0-9a-f]{8}(\.json)?)$`)
 
 func inMap(t *testing.T, files map[string][]byte) {
 	t.Helper()
@@ -61,7 +61,7 @@ func TestFilesAreInTheMap(t *testing.T) { // X57
 	inMap(t, files)
 	doc, err := os.ReadFile("README.md")
 	must(t, err)
-	for _, name := range []string{"ledger.0", "journal.0", "intent/", "good/", "receipts/", "backups/", "v1/", ".damaged", ".continuo-"} {
+	for _, name := range []string{"ledger.0", "journal.0", "intent/", "good/", "receipts/", "backups/", "asked/", "v1/", ".damaged", ".continuo-"} {
 		if !strings.Contains(string(doc), name) {
 			t.Errorf("README.md does not explain %s", name)
 		}

@@ -162,6 +162,7 @@ type Store struct {
 	notes   map[string]string
 	kept    map[string]uint64   // by manifest: number of the good version that was kept last
 	goods   map[string]goodCopy // by manifest: the copy to read
+	chain   chain               // of the audit
 
 	seq      uint64 // of the last record
 	slot     int    // of the newest ledger and of the journal in use
@@ -206,6 +207,7 @@ func Open(fs FS, opts Options) (*Store, Recovered, error) {
 		return nil, Recovered{}, errors.Join(fmt.Errorf("cannot read state directory %s: %w", fs, err), fs.Unlock())
 	}
 	s.newer = rec.Newer
+	s.loadChain(rec.Lost())
 	// What a killed process wrote and did not sync is about to be believed.
 	s.unsettled = !s.newer && fs.Settle(journalFile(0), journalFile(1)) != nil
 	return s, rec, nil

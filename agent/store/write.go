@@ -113,9 +113,15 @@ func (s *Store) writeGroups(groups [][]record) error {
 	if len(groups) == 0 {
 		return nil
 	}
+	return s.persist(groups)
+}
+
+// persist writes groups of records, and what of the audit waits.
+func (s *Store) persist(groups [][]record) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
+	groups, next := s.chained(groups)
 	s.buf = s.buf[:0]
 	seq := s.seq
 	for _, recs := range groups {
@@ -140,7 +146,7 @@ func (s *Store) writeGroups(groups [][]record) error {
 	if cap(s.buf) > 1<<20 {
 		s.buf = nil
 	}
-	s.seq = seq
+	s.seq, s.chain = seq, next
 	for _, recs := range groups {
 		for i := range recs {
 			s.apply(&recs[i])
