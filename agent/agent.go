@@ -51,6 +51,7 @@ type Agent struct {
 	describe chan struct{} // what the device says it is must be looked at
 	news     chan struct{} // there is another info to send
 	progress chan struct{}
+	audits   chan struct{} // there may be entries of the audit to send
 
 	accepting sync.Mutex // one intent at a time
 
@@ -94,6 +95,9 @@ type Agent struct {
 	info      interpret.DeviceInfo       // the same
 	clock     interpret.Clock            // as it was measured last
 	offset    time.Duration              // that a problem tells; 0: none does
+
+	auditLost   uint64 // entries, when the last loss was noticed
+	auditLostAt time.Time
 }
 
 // New returns an agent that does nothing yet.
@@ -102,7 +106,7 @@ func New(c Config) *Agent {
 		c.Relist = 5 * time.Minute
 	}
 	one := func() chan struct{} { return make(chan struct{}, 1) }
-	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), mail: one(), asks: one(), survey: one(), describe: one(), news: one(), progress: one()}
+	a := &Agent{Config: c, wake: one(), events: one(), replan: one(), outbox: one(), mail: one(), asks: one(), survey: one(), describe: one(), news: one(), progress: one(), audits: one()}
 	if a.Runner.Eyes != nil {
 		a.Runner.health = health.New(*a.Runner.Eyes, a.unwell)
 	}
@@ -127,6 +131,9 @@ const patience = 30 * time.Second
 // Run works until ctx ends. First it makes true, from disk and without any network,
 // what was accepted last; then it connects.
 func (a *Agent) Run(ctx context.Context) {
+	if !a.Recovered.Newer {
+		a.Runner.KeepAudit(a.Device)
+	}
 	a.load()
 	a.interrupted()
 	a.sendAgain()
@@ -158,6 +165,7 @@ func (a *Agent) Run(ctx context.Context) {
 			wg.Go(func() { a.deliver(ctx, a.news, a.sendInfo) })
 			wg.Go(func() { a.deliver(ctx, a.asks, a.sendRequests) })
 			wg.Go(func() { a.deliverReceipts(ctx) })
+			wg.Go(func() { a.deliver(ctx, a.audits, a.sendAudit) })
 			a.Link.Run(ctx, a)
 		})
 	}

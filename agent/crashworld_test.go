@@ -449,7 +449,7 @@ func (w *world) ending() string {
 		fmt.Fprintf(&b, "%s %s %s %s %v\n", u, s.Load, s.Active, s.Enabled, err)
 	}
 	for name := range w.store.Notes("") {
-		if !strings.HasPrefix(name, "op/") {
+		if !strings.HasPrefix(name, "op/") && !strings.HasPrefix(name, "audit/") {
 			fmt.Fprintf(&b, "note %s\n", name)
 		}
 	}

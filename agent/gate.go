@@ -28,6 +28,7 @@ type gate struct {
 
 	effort effort
 	action interpret.PlannedAction // the last one that it was asked about
+	told   bool                    // the audit has what was decided
 }
 
 // wish is what makes a try another one.
@@ -77,7 +78,8 @@ func (g *gate) decide(a interpret.Action, prov interpret.Provenance) interpret.V
 	}
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, v.Code, v.Message
 	p.Backup = a.Found && replaces(a) && (prov == interpret.Foreign || d.Decision != interpret.DecideApply)
-	g.action = p
+	g.action, g.told = p, true
+	g.decided(p)
 	if v.Allow && g.dry {
 		v.Allow, v.Outcome = false, interpret.Drifted
 	}

@@ -36,6 +36,9 @@ func (a *Agent) Offer(in Intent) error {
 		return err
 	}
 	a.follow(in, "intent accepted")
+	if err := a.Runner.forgetRefusals(); err != nil {
+		a.Log.WithError(err).Warn("the audit may leave something out")
+	}
 	signal(a.wake)
 	return nil
 }
@@ -126,6 +129,7 @@ func whole(as score.Assignment) string {
 func (a *Agent) Refused(code interpret.Code, message string) {
 	if a.problem(code, message) {
 		a.Log.WithField("code", code).Error(message)
+		a.auditRefused(code, message)
 		a.republish()
 	}
 }
@@ -157,7 +161,7 @@ const maxProblems = 5
 // lasting are the problems that a new intent does not end.
 var lasting = map[interpret.Code]bool{
 	CodeNewerState: true, CodeWatch: true, CodeRecovered: true,
-	CodeReboot: true, CodeClock: true, CodeStorage: true,
+	CodeReboot: true, CodeClock: true, CodeStorage: true, CodeAuditLost: true,
 	CodeLink: true, CodeNotPermitted: true, CodeDuplicate: true, CodeShortened: true,
 }
 

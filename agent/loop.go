@@ -126,8 +126,12 @@ func (a *Agent) dueResources() (about []topology.Resource) {
 // pass does what was asked for, and then plays the plan in force once, or the part of it that
 // events were about. It tells whether it changed anything.
 func (a *Agent) pass(ctx context.Context, about []topology.Resource) (changed bool) {
+	defer a.keepAuditOfPass()
 	was := a.unkept
 	a.unkept = false
+	if err := a.Runner.takeAsked(); err != nil {
+		a.notKept(err)
+	}
 	a.saveReceipts()
 	a.noteSent()
 	if a.operate(ctx) {
@@ -193,6 +197,9 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 	}
 	if p.only == nil {
 		a.Runner.keep(p.plan)
+		if err := a.Runner.forgetVerdicts(p.plan); err != nil {
+			a.notKept(err)
+		}
 	}
 	if uncertain && !a.Runner.Uncertain && len(st.Orphans) > 0 {
 		signal(a.wake) // now that the books are made again they may go

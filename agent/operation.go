@@ -97,7 +97,9 @@ func (a *Agent) Operation(op interpret.Operation, digest string) error {
 	a.mu.Unlock()
 	notes, room := a.burn(op, digest)
 	if !room {
-		a.send(o.receipt(a, interpret.ResultRefused, CodeTooManyWaiting, "this device remembers as many operations as it can until they expire: ask again later, with a new id"))
+		r := o.receipt(a, interpret.ResultRefused, CodeTooManyWaiting, "this device remembers as many operations as it can until they expire: ask again later, with a new id")
+		a.refusedOperation(r)
+		a.send(r)
 		return nil
 	}
 	if err := s.SetNotes(notes); err != nil {
@@ -105,6 +107,7 @@ func (a *Agent) Operation(op interpret.Operation, digest string) error {
 	}
 	if full { // its id is used all the same: it is refused for good
 		r := o.receipt(a, interpret.ResultRefused, CodeTooManyWaiting, "too many operations wait on this device: ask again later, with a new id")
+		a.Runner.auditOperation(interpret.AuditOperation, r)
 		if err := cmp.Or(a.Runner.saveReceipt(r), a.Runner.over(op.ID)); err != nil {
 			return err
 		}
@@ -122,7 +125,9 @@ func (a *Agent) Operation(op interpret.Operation, digest string) error {
 // again answers for an operation whose id was used before.
 func (a *Agent) again(o order, was burnt) {
 	if was.request != o.request {
-		a.send(o.receipt(a, interpret.ResultConflict, CodeOperationReused, "the id of this operation was used before, for something else: ask again with a new id"))
+		r := o.receipt(a, interpret.ResultConflict, CodeOperationReused, "the id of this operation was used before, for something else: ask again with a new id")
+		a.refusedOperation(r)
+		a.send(r)
 		return
 	}
 	body, known, err := a.Runner.Store.Receipt(o.op.ID)
@@ -180,7 +185,18 @@ func (a *Agent) interrupted() {
 	s := a.Runner.Store
 	for name, text := range s.Notes(noteOperation) {
 		id, was := strings.TrimPrefix(name, noteOperation), readBurnt(text)
-		if _, known, err := s.Receipt(id); was.over || known || err != nil {
+		body, known, err := s.Receipt(id)
+		if was.over || err != nil {
+			continue
+		}
+		var kept interpret.Receipt
+		if known && score.Decode(body, &kept) == nil { // its end was kept, and nothing after that
+			a.Runner.auditOperation(interpret.AuditOperation, kept)
+			if err := a.Runner.over(id); err != nil {
+				a.notKept(err)
+			}
+		}
+		if known {
 			continue
 		}
 		r := order{interpret.Operation{ID: id}, was.request, now()}.receipt(a, interpret.ResultInterrupted, CodeInterrupted,
@@ -220,6 +236,7 @@ func (a *Agent) operate(ctx context.Context) (some bool) {
 // conclude keeps a receipt and sends it.
 func (a *Agent) conclude(r interpret.Receipt) {
 	a.unsaved = append(a.unsaved, r)
+	a.Runner.auditOperation(interpret.AuditOperation, r)
 	a.saveReceipts()
 	a.send(r)
 }

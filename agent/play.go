@@ -17,6 +17,9 @@ func (p *pass) play(ctx context.Context, it *item) error {
 	g := p.gate(it)
 	st, err := p.outcome(ctx, g)
 	if err == nil {
+		if !g.told && g.effort != held {
+			p.refused(it, st)
+		}
 		p.wellness(ctx, it, &st)
 	}
 	st.ID, st.Kind, st.SpecDigest, st.ObservedGeneration = it.score.ID, it.score.Spec.Kind(), it.digest, it.manifest.generation

@@ -20,10 +20,14 @@ import (
 func (r *Runner) Restore(ctx context.Context, backup, name string) (interpret.ScoreStatus, error) {
 	began := now()
 	st, path, err := r.restore(ctx, backup, authority.Plan, name)
-	if err != nil || st.Outcome == interpret.Unchanged {
+	if err != nil {
 		return st, err
 	}
-	return st, r.keepByHand(name, interpret.VerbRestore, []interpret.ReceiptAction{r.restored(path, st)}, !st.Outcome.Converged(), began)
+	var actions []interpret.ReceiptAction
+	if st.Outcome != interpret.Unchanged {
+		actions = append(actions, r.restored(path, st))
+	}
+	return st, r.keepByHand(name, interpret.VerbRestore, actions, !st.Outcome.Converged(), began)
 }
 
 // restored is a file that was made again from a backup, as receipts tell it, with who owns it.

@@ -66,6 +66,7 @@ func (r *removal) Admit(ctx context.Context, a interpret.Action) (interpret.Verd
 	d := r.unlessRejected(p, opening(r.last(authority.Decide(q), q), opens))
 	p.Decision, p.Authority, p.Code, p.Reason = d.Decision, d.Authority, d.Code, d.Reason
 	r.action = p
+	r.decided(p)
 	v := interpret.Verdict{Outcome: outcomeOf(d), Code: p.Code, Message: d.Reason, Authority: d.Authority}
 	applies := d.Decision == interpret.DecideApply
 	switch {

@@ -43,6 +43,8 @@ type Runner struct {
 	// Uncertain is set if books were lost: nothing is collected until a pass has found
 	// every score true, and so has seen the marks on everything.
 	Uncertain bool
+	// Synchronized reports whether the clock was set by something that can be trusted; nil if nobody knows. The audit says so.
+	Synchronized func() bool
 
 	health   *health.Watch // of the scores that are played; nil: nobody watches them
 	pace     pace
@@ -53,6 +55,11 @@ type Runner struct {
 	previous map[topology.Mark]interpret.ScoreStatus
 	tried    map[string]string // before this start, as the books say, and not asked for yet
 	progress func()            // called when something of a pass is over; may be nil
+
+	device       string // that the audit is about
+	audited      bool
+	refusals     sync.Mutex
+	refusalsNext string // what the note of them says, or is about to
 }
 
 func (r *Runner) parallel() int { return cmp.Or(r.Parallel, 4) }
@@ -106,16 +113,22 @@ func (r *Runner) Confirm(ctx context.Context, in Intent, name string) (interpret
 
 // keepByHand keeps the receipt of what a person before the device did.
 func (r *Runner) keepByHand(name string, verb interpret.Verb, actions []interpret.ReceiptAction, failed bool, began time.Time) error {
-	if len(actions) == 0 {
-		return nil
-	}
-	result := interpret.ResultDone
+	rc := shorten(interpret.Receipt{
+		APIVersion: apiVersion, Kind: interpret.ReceiptKind, ID: name, Verb: verb, Actor: atTheDevice, Result: interpret.ResultDone, Actions: actions, Started: began, Finished: now(),
+	})
 	if failed {
-		result = interpret.ResultFailed
+		rc.Result = interpret.ResultFailed
 	}
-	return r.saveReceipt(shorten(interpret.Receipt{
-		APIVersion: apiVersion, Kind: interpret.ReceiptKind, ID: name, Verb: verb, Actor: "a person at the device", Result: result, Actions: actions, Started: began, Finished: now(),
-	}))
+	if err := r.takeAsked(); err != nil {
+		return err
+	}
+	r.auditOperation(interpret.AuditLocal, rc)
+	if len(actions) > 0 {
+		if err := r.saveReceipt(rc); err != nil {
+			return err
+		}
+	}
+	return r.Store.FlushAudit()
 }
 
 func (r *Runner) once(ctx context.Context, p *pass) (st interpret.DeviceStatus, err error) {

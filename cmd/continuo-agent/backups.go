@@ -211,6 +211,7 @@ func (s settings) look(cmd *cobra.Command) (*look, error) {
 	l, err := lookAt(cmd, c)
 	if err == nil {
 		l.tell(cmd)
+		leaveAudit(cmd, c)
 	}
 	return l, err
 }

@@ -43,6 +43,9 @@ func openAt(cmd *cobra.Command, c config.Config, disk store.FS, only bool) (*loo
 	}
 	l := &look{config: c, books: books, rec: rec, dev: dev, runner: runnerOf(dev, books, c)}
 	l.runner.Uncertain = rec.Lost() || rec.Newer
+	if !only && !rec.Newer {
+		l.runner.KeepAudit(c.Device)
+	}
 	return l, nil
 }
 

@@ -33,6 +33,7 @@ status 1 says that a place cannot be used; what no later place has is then unava
 			if err != nil {
 				return err
 			}
+			leaveAudit(cmd, c)
 			all, problems := openSecrets(c, true).List(cmd.Context())
 			if all == nil {
 				all = []secrets.Secret{}

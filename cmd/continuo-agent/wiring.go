@@ -90,8 +90,9 @@ func runnerOf(dev device, books *store.Store, c config.Config) *agent.Runner {
 		ending = machine.ShuttingDown
 	}
 	return &agent.Runner{
-		Ending:      ending,
-		Checkpoints: checkpoints, Boot: identity().BootID,
+		Ending:       ending,
+		Synchronized: func() bool { return !trustedTime().IsZero() },
+		Checkpoints:  checkpoints, Boot: identity().BootID,
 		Table: standard.Bind(dev), Store: books, Files: dev.Files(), Ceiling: c.Ceiling,
 		Eyes: &health.Eyes{Probes: dev.Probes(), Services: dev.Services(), Containers: dev.Containers()},
 	}
