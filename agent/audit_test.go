@@ -227,7 +227,9 @@ func TestAuditThatFails(t *testing.T) {
 		if gone.Outcome != interpret.Pending {
 			t.Errorf("what destroys is %s", gone.Outcome)
 		}
-		if !slices.ContainsFunc(st.Problems, func(p interpret.Problem) bool { return p.Code == agent.CodeAuditLost && strings.Contains(p.Message, "50") }) {
+		if !slices.ContainsFunc(st.Problems, func(p interpret.Problem) bool {
+			return p.Code == agent.CodeAuditLost && strings.Contains(p.Message, "50")
+		}) {
 			t.Errorf("problems %+v", st.Problems)
 		}
 		s.failing(false)

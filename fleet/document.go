@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -93,6 +94,7 @@ func (w *pendingWrite) seal(as score.Assignment, signer wire.Signer, root uint64
 	}
 	sum := sha256.Sum256(e.Payload)
 	st.Digest = sum[:]
+	w.digest = hex.EncodeToString(sum[:])
 	w.Envelope, w.header, w.Size, w.RawSize = e, nats.Header(wire.Announce(st)), len(e.Payload), len(payload)
 	w.frame, err = e.Frame()
 	return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -173,6 +174,13 @@ func (f *Fleet) order(ctx context.Context, q ready, o OperateOptions) error {
 	// older than the last.
 	e, err := q.seal(max(uint64(q.now.UnixMilli()), least), o)
 	if err != nil {
+		return err
+	}
+	st, _, err := e.Peek()
+	if err != nil {
+		return err
+	}
+	if err := f.record(ctx, o.Signer, asked(q.device, q.op, hex.EncodeToString(st.Digest))); err != nil {
 		return err
 	}
 	return f.storeOperation(ctx, key, e, beside, before.revision)

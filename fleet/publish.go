@@ -22,6 +22,8 @@ type PublishOptions struct {
 	Signer wire.Signer // the key of a publisher
 	Site   string      // of the devices that are named without one; empty means main
 	DryRun bool        // tell what would change, and write nothing
+	Actor  string      // who does it, for the audit
+	Reason string      // why, for the audit
 
 	// Root is the trust root that devices follow: what it does not let the signer say is not published. Without it only what
 	// the signer published before is changed.
@@ -149,6 +151,7 @@ type pendingWrite struct {
 	base   document
 	frame  []byte
 	header nats.Header
+	digest string // of what is signed, in hex
 }
 
 // change makes all edits, or, if one of them cannot be made, none.
@@ -180,6 +183,9 @@ func (f *Fleet) change(ctx context.Context, edits map[Device]edit, o PublishOpti
 	}
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("nothing was published: %w", errors.Join(problems...))
+	}
+	if err := f.recordPublication(ctx, ready, o); err != nil {
+		return nil, fmt.Errorf("nothing was published: %w", err)
 	}
 	out := make([]Publication, len(ready))
 	for i, w := range ready {

@@ -22,6 +22,7 @@ type message struct {
 	generation      uint64 // as the publisher said; a hint
 	receipt, verb   string // as the device said beside a receipt; hints
 	data            []byte
+	header          nats.Header
 }
 
 // streamNamed is one of the streams of a fleet.
@@ -57,7 +58,7 @@ func (f *Fleet) follow(ctx context.Context, stream string, subjects []string, ha
 		receipt, verb := wire.AnnouncedReceipt(m.Header)
 		hand(message{
 			stream: stream, subject: m.Subject, sequence: meta.Sequence.Stream, time: meta.Timestamp, pending: meta.NumPending,
-			deleted: wire.Deleted(m.Header), generation: wire.AnnouncedGeneration(m.Header), receipt: receipt, verb: verb, data: m.Data,
+			deleted: wire.Deleted(m.Header), generation: wire.AnnouncedGeneration(m.Header), receipt: receipt, verb: verb, data: m.Data, header: m.Header,
 		})
 	}, opts...)
 	if err != nil {

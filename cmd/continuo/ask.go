@@ -92,9 +92,11 @@ func (e *end) time() time.Time {
 
 // who is user@host.
 func (a *asking) who() string {
-	if a.actor != "" {
-		return a.actor
-	}
+	return cmp.Or(a.actor, self())
+}
+
+// self is user@host, as the system says.
+func self() string {
 	name, host := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {
 		name = u.Username

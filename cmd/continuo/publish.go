@@ -81,7 +81,7 @@ adds a signature, and continuo publish FILE --confirm publishes it, an operation
 			if err != nil {
 				return err
 			}
-			o := fleet.PublishOptions{Signer: signer, Site: site, DryRun: !confirm, Root: root, Anew: anew, Hold: out != ""}
+			o := fleet.PublishOptions{Signer: signer, Site: site, DryRun: !confirm, Root: root, Anew: anew, Hold: out != "", Actor: self()}
 			done, err := f.Publish(ctx, manifests, o)
 			if err != nil {
 				return halfPublished(cmd, done, format, err)

@@ -57,7 +57,7 @@ shows that, score by score, and ends with 0.`,
 			if err != nil {
 				return fmt.Errorf("cannot unpublish: %s has %w", name(d), err)
 			}
-			done, err := f.Remove(cmd.Context(), d, args[1], fleet.PublishOptions{Signer: signer, Root: root, DryRun: !confirm})
+			done, err := f.Remove(cmd.Context(), d, args[1], fleet.PublishOptions{Signer: signer, Root: root, DryRun: !confirm, Actor: self()})
 			if err != nil {
 				return err
 			}
