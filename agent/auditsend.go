@@ -8,13 +8,6 @@ import (
 	"github.com/continuo-fleet/continuo/interpret"
 )
 
-// An Auditor is a Link that can add to the audit that the fleet keeps.
-type Auditor interface {
-	// Audit stores the first of some entries, as many as fit into a message, and returns how many. The same ones may be sent
-	// more than once.
-	Audit(ctx context.Context, entries [][]byte) (stored int, err error)
-}
-
 // auditBatch is about how many bytes of entries are handed over at a time.
 const auditBatch = 48 << 10
 

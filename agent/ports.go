@@ -44,6 +44,13 @@ type Link interface {
 	Inform(ctx context.Context, info interpret.DeviceInfo) error
 }
 
+// An Auditor is a Link that can add to the audit that the fleet keeps.
+type Auditor interface {
+	// Audit stores the first of some entries, as many as fit into a message, and returns how many. The same ones may be sent
+	// more than once.
+	Audit(ctx context.Context, entries [][]byte) (stored int, err error)
+}
+
 // A Handler takes what a Link brings. Its methods may be called from any goroutine and
 // do not wait for a pass.
 type Handler interface {

@@ -244,7 +244,7 @@ func TestCeilingCheck(t *testing.T) {
 		{"empty image", Ceiling{Paths: []string{}, Images: []string{""}}, `/images/0: image "" must be a registry`},
 		{"pattern", Ceiling{Paths: []string{}, Units: []string{"app-[.service"}}, `/units/0: "app-[.service" is no pattern`},
 		{"unit without an ending", Ceiling{Paths: []string{}, Units: []string{"kiosk"}}, `/units/0: unit "kiosk" matches nothing: the name of a unit has an ending, such as kiosk.service`},
-		{"verb", Ceiling{Verbs: []interpret.Verb{"reboot"}}, `/verbs/0: unknown verb "reboot": it is one of plan, install, approve, adopt, release, restore, rollback-check`},
+		{"verb", Ceiling{Verbs: []interpret.Verb{"reboot"}}, `/verbs/0: unknown verb "reboot": it is one of plan, install, approve, reject, adopt, release, restore, rollback-check`},
 		{"secrets", Ceiling{Secrets: []string{"wifi-psk", "kiosk-*"}}, ""},
 		{"pattern of secrets", Ceiling{Secrets: []string{"a", "b["}}, `/secrets/1: "b[" is no pattern of secrets`},
 		{"units without paths", Ceiling{Units: []string{"kiosk.service"}}, ": files may be written everywhere, also where programs look for what to start: list paths besides units and images"},

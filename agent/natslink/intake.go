@@ -51,6 +51,7 @@ func (l *Link) mailboxes() []*mailbox { return []*mailbox{l.documents, l.operati
 type need struct {
 	any     bool
 	minimum uint64 // an older generation comes from a replica that is behind
+	told    bool   // that there is this generation, and no more: if it has come meanwhile, there is nothing to fetch
 }
 
 // How long a fetch waits before it is tried again.
@@ -59,10 +60,18 @@ const (
 	maxRetry = 30 * time.Second
 )
 
+// has reports whether a generation was accepted, or a later one.
+func (b *mailbox) has(generation uint64) bool {
+	b.intake.Lock()
+	defer b.intake.Unlock()
+	return b.last.generation >= generation
+}
+
 // want makes the fetch loop of a mailbox look at once.
 func (l *Link) want(box *mailbox, minimum uint64) {
 	l.mu.Lock()
-	box.need = need{true, max(box.need.minimum, minimum)}
+	told := box == l.documents && minimum > 0 && (box.need.told || !box.need.any) // an operation may come later than a newer one
+	box.need = need{true, max(box.need.minimum, minimum), told}
 	l.mu.Unlock()
 	signal(box.fetch)
 }
@@ -116,7 +125,7 @@ func (l *Link) fetchLoop(ctx context.Context, box *mailbox) {
 				continue
 			}
 			l.mu.Lock()
-			box.need.any = true
+			box.need.any, box.need.told = true, false
 			l.mu.Unlock()
 			signal(l.check)
 		}
@@ -124,12 +133,12 @@ func (l *Link) fetchLoop(ctx context.Context, box *mailbox) {
 		n := box.need
 		box.need = need{}
 		l.mu.Unlock()
-		if !n.any || l.fetched(ctx, box, n.minimum) {
+		if !n.any || n.told && box.has(n.minimum) || l.fetched(ctx, box, n.minimum) {
 			retry.Stop()
 			continue
 		}
 		l.mu.Lock()
-		box.need = need{true, max(box.need.minimum, n.minimum)}
+		box.need = need{true, max(box.need.minimum, n.minimum), n.told && (box.need.told || !box.need.any)}
 		l.mu.Unlock()
 		retry.Reset(wait/2 + rand.N(wait))
 		wait = min(2*wait, maxRetry)

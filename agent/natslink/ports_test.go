@@ -75,7 +75,9 @@ func TestNoCallNamesADevice(t *testing.T) {
 	var names []string
 	for m := range link.Methods() {
 		names = append(names, m.Name)
-		if m.Name == "Fetch" { // it names a content, by a digest: TestFetch shows that it takes nothing else
+		// One names a content, by a digest: TestFetch shows that it takes nothing else. The other takes lines, and where they go is
+		// not theirs to say.
+		if m.Name == "Fetch" || m.Name == "Audit" {
 			continue
 		}
 		for in := range m.Type.Ins() {
@@ -84,7 +86,7 @@ func TestNoCallNamesADevice(t *testing.T) {
 			}
 		}
 	}
-	if strings.Join(names, " ") != "Ask Fetch Inform Reach Report Run Send" {
+	if strings.Join(names, " ") != "Ask Audit Fetch Inform Reach Report Run Send" {
 		t.Errorf("the methods of a link are %v", names)
 	}
 }
