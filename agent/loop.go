@@ -225,7 +225,7 @@ func (a *Agent) play(ctx context.Context, c *consent, about []topology.Resource)
 		a.judge(p, st)
 		st = a.onTrial(st)
 	}
-	if err == nil && !uncertain && !p.blocked && !p.superseded && !p.halted() {
+	if err == nil && !p.blocked && !p.superseded && !p.halted() {
 		if err := a.ask(p); err != nil {
 			a.notKept(err)
 		}

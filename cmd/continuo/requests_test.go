@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,19 @@ func TestRequests(t *testing.T) {
 	s.step("look at one", 0, "approve", ids["motd"][:8], "--actor", "ann@desk")
 	if _, there := pi.mem.Read("/etc/motd"); !there {
 		t.Fatal("a preview removed it")
+	}
+	// Who has no key here writes it down for others.
+	held := filepath.Join(b.dir, "held.json")
+	if code, _, errs := b.run("approve", ids["motd"], "--out", held, "--unsigned"); code != 0 {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if e, err := fleet.ReadEnvelope(held); err != nil || len(e.Signatures) != 0 {
+		t.Errorf("%d signatures, %v", len(e.Signatures), err)
+	} else if signed, err := fleet.ReadSigned(e); err != nil || signed.Operation == nil || signed.Operation.Approvals[0].Request != ids["motd"] {
+		t.Errorf("%+v, %v", signed, err)
+	}
+	if code, _, _ := b.run("approve", ids["motd"], "--unsigned"); code != 2 {
+		t.Errorf("--unsigned without a file: exit %d", code)
 	}
 	s.step("approve it", 0, "approve", ids["motd"], "pi-1", "--actor", "ann@desk", "--confirm")
 	if _, there := pi.mem.Read("/etc/motd"); there {
