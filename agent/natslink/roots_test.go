@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
 	"github.com/continuo-fleet/continuo/internal/trust"
@@ -232,9 +233,9 @@ func TestRootOfABackup(t *testing.T) {
 	h.until(t, "told that others count", func() bool { return h.trusted == 1 })
 	c.by(second, 5)
 	h.generation(t, 5)
-	kv, err := r.js.KeyValue(t.Context(), wire.BucketDesired)
+	s, err := r.js.Stream(t.Context(), wire.StreamDesired)
 	if err == nil {
-		err = kv.Purge(t.Context(), string(wire.RootKey(2)))
+		err = s.Purge(t.Context(), jetstream.WithPurgeSubject(wire.DesiredSubject(wire.RootKey(2))))
 	}
 	if err != nil {
 		t.Fatal(err)
