@@ -41,7 +41,7 @@ func (s *service) followOnce(ctx context.Context, renewed <-chan struct{}) error
 	fresh := newPicture()
 	messages, hand := channel(ctx)
 	left := backlog{}
-	for stream, subjects := range map[string][]string{wire.StreamDesired: subjectsOf(wire.StreamDesired), wire.StreamControl: {blockedSubject("*.*")}} {
+	for stream, subjects := range map[string][]string{wire.StreamDesired: subjectsOf(wire.StreamDesired), wire.StreamControl: {blockedSubject("*.*"), wire.AllRecords}} {
 		n, stop, err := s.follow(ctx, stream, subjects, hand)
 		if err != nil {
 			return fmt.Errorf("stream %s: %w", stream, err)
@@ -88,12 +88,13 @@ func (s *service) followOnce(ctx context.Context, renewed <-chan struct{}) error
 type picture struct {
 	documents map[Device]wire.ControlEnvelope // generation, digest and size of what is published
 	blocked   map[Device]bool
+	boards    map[Device]string          // serial numbers of those that devices were enrolled with
 	asked     map[Device][]question      // the operations that are stored
 	answered  map[Device]map[string]bool // ids of operations
 }
 
 func newPicture() *picture {
-	return &picture{map[Device]wire.ControlEnvelope{}, map[Device]bool{}, map[Device][]question{}, map[Device]map[string]bool{}}
+	return &picture{map[Device]wire.ControlEnvelope{}, map[Device]bool{}, map[Device]string{}, map[Device][]question{}, map[Device]map[string]bool{}}
 }
 
 // envelope is what d has to hear.
@@ -116,6 +117,10 @@ const maxAnswered = 200
 func (s *service) learn(m message, p *picture) {
 	switch m.stream {
 	case wire.StreamControl:
+		if d, err := wire.RecordOf(m.subject); err == nil {
+			s.learnRecord(d, m, p)
+			return
+		}
 		if d, err := wire.ParseDevice(strings.TrimPrefix(m.subject, blockedSubject(""))); err == nil {
 			p.blocked[d] = !m.deleted
 		}
@@ -161,6 +166,20 @@ func (s *service) learnRoot(m message) bool {
 	return err == nil && s.o.trust(next) == nil
 }
 
+// learnRecord takes which board a device has.
+func (s *service) learnRecord(d Device, m message, p *picture) {
+	delete(p.boards, d)
+	if s.o.Admission == nil || m.deleted {
+		return
+	}
+	r, err := wire.OpenRecord(m.data, s.o.Admission.Operators, d)
+	if err != nil {
+		s.o.Notice(fmt.Errorf("cannot use the record of %s: %w", d, err))
+		return
+	}
+	p.boards[d] = r.Board.Serial
+}
+
 func (s *service) learnDocument(d Device, m message, p *picture) {
 	if m.deleted {
 		delete(p.documents, d)
@@ -179,6 +198,11 @@ func blockedSubject(device string) string {
 	return strings.TrimSuffix(subjectsOf(wire.StreamControl)[0], ">") + "blocked." + device
 }
 
+// deletion is what deletes a key of a bucket.
+func deletion(subject string) *nats.Msg {
+	return &nats.Msg{Subject: subject, Header: nats.Header{"KV-Operation": {"DEL"}}}
+}
+
 // Block tells a device to observe and report, and to change nothing, or lets it go on. It holds from the device's next
 // heartbeat on. A device that no control service reaches does not hear of it.
 func (f *Fleet) Block(ctx context.Context, d Device, blocked bool) error {
@@ -187,7 +211,7 @@ func (f *Fleet) Block(ctx context.Context, d Device, blocked bool) error {
 	}
 	m := &nats.Msg{Subject: blockedSubject(d.String()), Data: []byte("blocked")}
 	if !blocked {
-		m.Data, m.Header = nil, nats.Header{"KV-Operation": {"DEL"}}
+		m = deletion(m.Subject)
 	}
 	ctx, cancel := f.within(ctx)
 	defer cancel()

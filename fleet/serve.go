@@ -23,6 +23,8 @@ type ServeOptions struct {
 	Poll     time.Duration // between a device's own looks at its document; 0 means 5 min
 	// Reconnect is how long devices spread their reconnects; 0 means as the number of devices asks for.
 	Reconnect time.Duration
+	// Admission is how devices are let in, and get another credential before theirs expires; nil is for who lets in nobody.
+	Admission *Admission
 	// Notice hears what the service cannot do, and goes on without; may be nil.
 	Notice func(error)
 }
@@ -62,6 +64,11 @@ func (f *Fleet) Serve(ctx context.Context, o ServeOptions) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve: %w", err)
 	}
+	closed, err := s.admit(ctx)
+	if err != nil {
+		return err
+	}
+	defer closed()
 	drained := make(chan struct{})
 	sub.SetClosedHandler(func(string) { close(drained) })
 	var wg sync.WaitGroup
@@ -122,7 +129,7 @@ func (s *service) answer(m *nats.Msg) {
 	if s.seen[d] == nil {
 		s.seen[d] = &crowd{}
 	}
-	c.Conflict = s.seen[d].hear(identity{hb.Serial, hb.Instance}, "", time.Now())
+	c.Conflict = s.seen[d].hear(identity{hb.Serial, hb.Instance}, s.picture.boards[d], time.Now())
 	devices := len(s.seen)
 	s.mu.Unlock()
 	c.Nonce, c.Now = hb.Nonce, wire.UnixSeconds(time.Now())

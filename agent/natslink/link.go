@@ -48,6 +48,7 @@ type Link struct {
 	missing  bool // no desired state was found where there was one
 	blocked  bool
 	conflict conflict
+	locked   bool // the server did not accept the credential
 	failing  bool // an attempt to connect has failed since there was a connection
 
 	report  reporter
@@ -91,6 +92,7 @@ func (l *Link) Run(ctx context.Context, h agent.Handler) {
 	wg.Go(func() { l.rootLoop(ctx) })
 	wg.Go(func() { l.beatLoop(ctx) })
 	wg.Go(func() { l.checkLoop(ctx) })
+	wg.Go(func() { l.renewLoop(ctx) })
 	for wait := l.spread.first(); sleep(ctx, wait); wait = l.spread.delay() {
 		l.session(ctx)
 	}
@@ -165,7 +167,7 @@ func (l *Link) connected(nc *nats.Conn) {
 	if l.nc == nil {
 		close(l.online)
 	}
-	l.nc, l.hint, l.called, l.failing = nc, hint{}, call{}, false
+	l.nc, l.hint, l.called, l.failing, l.locked = nc, hint{}, call{}, false, false
 	l.mu.Unlock()
 	l.notice(nil)
 	l.h.Resolved(CodeLink)
@@ -237,6 +239,9 @@ func (l *Link) notConnected(err error) {
 		l.problem(CodeLink, fmt.Sprintf("the server cannot be trusted: %v", err))
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked),
 		errors.Is(err, nats.ErrAccountAuthExpired), errors.Is(err, nats.ErrNkeysNotSupported):
+		l.mu.Lock()
+		l.locked = true
+		l.mu.Unlock()
 		l.problem(CodeLink, fmt.Sprintf("the server does not accept the key of this device (%v): is it enrolled as %s?", err, l.o.Device))
 	}
 }

@@ -27,6 +27,10 @@ type Options struct {
 	Seed      []byte // user nkey seed, "SU…"
 	SeedFile  string // file with such a seed
 	CredsFile string // credentials file
+	// KeepCreds makes another credential durable in CredsFile, and in BackFile the one by which the device can only ask to be
+	// let in again when it has expired. nil is for a credential that somebody else replaces.
+	KeepCreds func(creds []byte, back string) error
+	BackFile  string
 
 	CA, Cert, Key string // PEM files for TLS; CA empty means the system's roots
 	// Plaintext allows an unencrypted connection to another machine: for a network that is protected otherwise.

@@ -19,6 +19,7 @@ type spread struct {
 	mu     sync.Mutex
 	window time.Duration
 	tried  int // servers, since the connection was lost
+	now    bool
 }
 
 func newSpread(o Options) *spread {
@@ -43,7 +44,18 @@ func (s *spread) delay() time.Duration {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.now {
+		s.now = false
+		return rand.N(100 * time.Millisecond)
+	}
 	return rand.N(max(s.window, wire.ReconnectBound.Min))
+}
+
+// hurry lets the next connection be made at once: this device alone has a reason to connect again.
+func (s *spread) hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now, s.tried = true, 0
 }
 
 // first is how long to wait before the first connection after a start.

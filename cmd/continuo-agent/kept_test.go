@@ -247,6 +247,7 @@ var asks = map[string]bool{
 	"completion": true, "help": true, "info": true, "kinds": true, "unit": true, "version": true, "plan": true, "status": true,
 	"inventory": true, "export": true, "backups": true, "receipts": true, "rollback-check": true, "secrets": true,
 	"run":       true, // the agent, under the policies that were signed
+	"enroll":    true, // an operator consents to it: it writes a configuration where there is none
 	"job-ended": true, // run by the service manager, to keep how a job ended
 	"revert":    true, // run by the timer of a checkpoint, that a change which was allowed does not cut the device off
 }

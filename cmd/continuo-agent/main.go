@@ -29,7 +29,7 @@ Exit status: 0 nothing differs, 1 something differs, failed or has not converged
 		Args: cobra.ArbitraryArgs,
 		RunE: cli.Group,
 	}
-	root.AddCommand(newRun(), newPlan(), newApply(), newStatus(), newInventory(), newExport(), newSecrets(), newBackups(), newRestore(), newReceipts(),
+	root.AddCommand(newRun(), newEnroll(), newPlan(), newApply(), newStatus(), newInventory(), newExport(), newSecrets(), newBackups(), newRestore(), newReceipts(),
 		newRollbackCheck(), newRevert(), newJobEnded(), newInfo(), newKinds(), newUnit(), cli.VersionCommand())
 	return root
 }

@@ -57,22 +57,7 @@ func keepRoot(dir string) func([]byte) error {
 		if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) { // not its parent: that is the store's
 			return err
 		}
-		f, err := os.OpenFile(file+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(envelope)
-		if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-			return err
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			return err
-		}
-		d, err := os.Open(folder)
-		if err != nil {
-			return err
-		}
-		return errors.Join(d.Sync(), d.Close())
+		return writeFile(file, envelope)
 	}
 }
 

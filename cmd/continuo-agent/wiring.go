@@ -116,6 +116,7 @@ func newLink(c config.Config, trust *natslink.Trust, id interpret.Agent, notice 
 		o.SeedFile = c.Credentials.File
 	case config.CredentialsCreds:
 		o.CredsFile = c.Credentials.File
+		o.KeepCreds, o.BackFile = keepCreds(c.Credentials.File), c.Credentials.File+backSuffix
 	}
 	return natslink.New(o)
 }

@@ -29,7 +29,7 @@ Exit status: 0 done and nothing differs, 1 something differs, failed or has not 
 		RunE: cli.Group,
 	}
 	root.AddCommand(newUp(), newSetup(), newServe(), newKeys(), newUser(), newValidate(), newExplain(), newPublish(), newSign(), newUnpublish(), newCollect(), newStatus(), newInfo(), newWatch(),
-		newPlan(), newInstall(), newRequests(), newApprove(), newAdopt(), newRelease(), newRestore(), newRollbackCheck(), newReceipts(), newHistory(), newAudit(),
+		newPlan(), newInstall(), newRequests(), newApprove(), newDevice(), newAdopt(), newRelease(), newRestore(), newRollbackCheck(), newReceipts(), newHistory(), newAudit(),
 		newDemo(), cli.VersionCommand())
 	return root
 }

@@ -120,7 +120,10 @@ func ensureCreds(keys access.Keys, keyFile string, issue func(public string) (st
 	return Dir(filepath.Dir(file)).write(filepath.Base(file), string(text))
 }
 
-// Revoke makes what was issued to a user until now worth nothing. A server that is running here ends his connections.
+// forEver is when a key that was revoked counts again: a credential that somebody still gets for it is worth nothing either.
+var forEver = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Revoke makes whatever is issued to a user worth nothing, for ever: who comes back has another key. A server that is running here ends his connections.
 func (dir Dir) Revoke(ctx context.Context, a access.Account, userPublicKey string) error {
 	keys, err := dir.Access()
 	if err != nil {
@@ -137,7 +140,7 @@ func (dir Dir) Revoke(ctx context.Context, a access.Account, userPublicKey strin
 	if lock, err := dir.lock(); err == nil { // no server is running: it will read this when it starts
 		defer lock.Close()
 		key := keys.PublicAccount(a)
-		token, err := keys.Revoke(a, dir.account(key), userPublicKey, time.Now())
+		token, err := keys.Revoke(a, dir.account(key), userPublicKey, forEver)
 		if err != nil {
 			return err
 		}
@@ -150,7 +153,7 @@ func (dir Dir) Revoke(ctx context.Context, a access.Account, userPublicKey strin
 	defer nc.Close()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return keys.RevokeOn(ctx, nc, a, userPublicKey, time.Now())
+	return keys.RevokeOn(ctx, nc, a, userPublicKey, forEver)
 }
 
 // renameStore gives the account of everything that is stored the name by which a server knows it now.

@@ -161,6 +161,9 @@ func (s *Server) Serve(ctx context.Context, o fleet.ServeOptions) error {
 		return err
 	}
 	o.Signer, o.Root = s.keys.Control, chain.Last()
+	if o.Admission, err = s.dir.admission(); err != nil {
+		return err
+	}
 	return f.Serve(ctx, o)
 }
 

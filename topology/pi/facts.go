@@ -91,7 +91,7 @@ func (f *facts) look() topology.Facts {
 	cpu := f.read("proc/cpuinfo", 64<<10)
 	out := topology.Facts{
 		Hostname:    f.word("proc/sys/kernel/hostname"),
-		Model:       first(f.word("proc/device-tree/model"), field(cpu, "Model"), f.board()),
+		Model:       f.model(cpu),
 		Serial:      f.serial(cpu),
 		BootID:      f.word("proc/sys/kernel/random/boot_id"),
 		OS:          f.os(),

@@ -7,6 +7,16 @@ func Serial() string {
 	return f.serial(f.read("proc/cpuinfo", 64<<10))
 }
 
+// Model of this machine; empty if it does not tell.
+func Model() string {
+	f := newFacts("", "")
+	return f.model(f.read("proc/cpuinfo", 64<<10))
+}
+
+func (f *facts) model(cpuinfo []byte) string {
+	return first(f.word("proc/device-tree/model"), field(cpuinfo, "Model"), f.board())
+}
+
 func (f *facts) serial(cpuinfo []byte) string {
 	return first(f.word("proc/device-tree/serial-number"), field(cpuinfo, "Serial"), f.dmi("product_serial"))
 }
