@@ -146,7 +146,7 @@ func (f *Fleet) decide(ctx context.Context, d Device, operators KeySet, signer w
 	if err := d.Check(); err != nil {
 		return "", err
 	}
-	r, sequence, err := f.record(ctx, d, operators)
+	r, sequence, err := f.deviceRecord(ctx, d, operators)
 	if err != nil {
 		return "", err
 	}

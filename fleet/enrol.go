@@ -103,7 +103,7 @@ func (s *service) enrol(ctx context.Context, m *nats.Msg) (Device, wire.LetIn, e
 			return d, l, err
 		}
 	}
-	rec, _, err := s.record(ctx, d, a.Operators)
+	rec, _, err := s.deviceRecord(ctx, d, a.Operators)
 	if err != nil {
 		return d, wire.LetIn{}, err
 	}
@@ -134,7 +134,7 @@ func (s *service) renew(ctx context.Context, m *nats.Msg) (Device, wire.LetIn, e
 	if err != nil {
 		return d, wire.LetIn{}, err
 	}
-	rec, _, err := s.record(ctx, d, s.o.Admission.Operators)
+	rec, _, err := s.deviceRecord(ctx, d, s.o.Admission.Operators)
 	if err != nil {
 		return d, wire.LetIn{}, err
 	}
@@ -223,8 +223,8 @@ func (f *Fleet) keep(ctx context.Context, subject string, data []byte, last uint
 	return f.explain(noStore(err))
 }
 
-// record is who d is by the last record of it; the zero value if it was never let in. sequence is that of what is stored.
-func (f *Fleet) record(ctx context.Context, d Device, operators KeySet) (rec wire.Record, sequence uint64, err error) {
+// deviceRecord is who d is by the last record of it; the zero value if it was never let in. sequence is that of what is stored.
+func (f *Fleet) deviceRecord(ctx context.Context, d Device, operators KeySet) (rec wire.Record, sequence uint64, err error) {
 	m, err := f.kept(ctx, wire.RecordSubject(d))
 	if err != nil || m == nil {
 		return wire.Record{}, 0, err
