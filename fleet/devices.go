@@ -49,7 +49,7 @@ func (f *Fleet) Devices(ctx context.Context, operators KeySet, now time.Time) ([
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the devices: %w", err)
 	}
-	records, byName := map[Device]wire.Record{}, map[Device]*Enrolled{}
+	records, byName := map[Device]decided{}, map[Device]*Enrolled{}
 	entry := func(d Device) *Enrolled {
 		if byName[d] == nil {
 			byName[d] = &Enrolled{Device: d}
@@ -68,7 +68,7 @@ func (f *Fleet) Devices(ctx context.Context, operators KeySet, now time.Time) ([
 			entry(d).Unusable = err.Error()
 			continue
 		}
-		records[d] = r
+		records[d] = decided{r, m.sequence}
 		e := entry(d)
 		e.Board, e.Approved, e.Retired, e.key = r.Board, r.Approved, r.Retired, r.Key
 		e.Fingerprint, _ = wire.UserFingerprint(r.Key) // one that is none shows no fingerprint
@@ -87,8 +87,14 @@ func (f *Fleet) Devices(ctx context.Context, operators KeySet, now time.Time) ([
 	return out, nil
 }
 
+// decided is the record of a device, and when it was stored, among all that is.
+type decided struct {
+	wire.Record
+	sequence uint64
+}
+
 // waiting reads a request that is kept. Who may write to the store can put anything there: all of it is verified again.
-func waiting(m message, operators KeySet, records map[Device]wire.Record, now time.Time) (Device, Waiting, error) {
+func waiting(m message, operators KeySet, records map[Device]decided, now time.Time) (Device, Waiting, error) {
 	d, id, err := wire.AskedOn(m.subject)
 	if err != nil {
 		return d, Waiting{}, err
@@ -104,6 +110,8 @@ func waiting(m message, operators KeySet, records map[Device]wire.Record, now ti
 		return d, w, errors.New("it is approved")
 	case id == wire.RequestBack && (rec.Key != r.Key || rec.Retired):
 		return d, w, errors.New("it is not the device's")
+	case id != wire.RequestBack && m.sequence < rec.sequence:
+		return d, w, errors.New("something else was decided about the device since")
 	case id != wire.RequestBack:
 		if w.Until, err = r.Invited(operators, now); err != nil {
 			return d, w, err

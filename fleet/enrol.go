@@ -103,7 +103,7 @@ func (s *service) enrol(ctx context.Context, m *nats.Msg) (Device, wire.LetIn, e
 			return d, l, err
 		}
 	}
-	rec, _, err := s.deviceRecord(ctx, d, a.Operators)
+	rec, decided, err := s.deviceRecord(ctx, d, a.Operators)
 	if err != nil {
 		return d, wire.LetIn{}, err
 	}
@@ -120,7 +120,7 @@ func (s *service) enrol(ctx context.Context, m *nats.Msg) (Device, wire.LetIn, e
 		l, err := s.issue(r.Request, now)
 		return d, l, err
 	}
-	l, err := s.note(ctx, r, m.Data)
+	l, err := s.note(ctx, r, m.Data, decided)
 	return d, l, err
 }
 
@@ -164,8 +164,8 @@ func (s *service) issue(r wire.Request, now time.Time) (wire.LetIn, error) {
 }
 
 // note keeps a request until somebody has decided about it. Under an invitation there is one, ever; a device that comes
-// back may ask again in other words.
-func (s *service) note(ctx context.Context, r wire.OpenedRequest, data []byte) (wire.LetIn, error) {
+// back may ask again in other words. What was presented before something else was decided about the device is over.
+func (s *service) note(ctx context.Context, r wire.OpenedRequest, data []byte, decided uint64) (wire.LetIn, error) {
 	waiting := wire.LetIn{Nonce: r.Nonce, State: wire.StateWaiting}
 	refused := func(code wire.Code, why string) (wire.LetIn, error) {
 		return wire.LetIn{Nonce: r.Nonce, State: wire.StateRefused, Code: code, Message: why}, nil
@@ -178,6 +178,8 @@ func (s *service) note(ctx context.Context, r wire.OpenedRequest, data []byte) (
 			return wire.LetIn{}, err
 		case there != nil && there.deleted && r.ID != wire.RequestBack:
 			return refused(wire.CodeUntrusted, "an operator rejected the request")
+		case there != nil && bytes.Equal(there.data, data) && there.sequence < decided && r.ID != wire.RequestBack:
+			return refused(wire.CodeUntrusted, "an operator decided otherwise about this device since it was presented")
 		case there != nil && !there.deleted && bytes.Equal(there.data, data):
 			return waiting, nil
 		case there != nil && r.ID != wire.RequestBack:

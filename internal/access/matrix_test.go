@@ -79,6 +79,11 @@ func declared() []row {
 		{"EnrollInboxPrefix", []string{wire.EnrollInboxPrefix(pi1, "one") + ".x"}, "", "invited"},
 		{"EnrollInboxPrefix", []string{wire.EnrollInboxPrefix(pi1, "two") + ".x", wire.EnrollInboxPrefix(pi10, "one") + ".x"}, "", ""},
 
+		{"AskingSubject", []string{wire.AskingSubject(pi1, "one"), wire.AskingSubject(office, "one")}, "controller", ""},
+		{"RecordSubject", []string{wire.RecordSubject(pi1), wire.RecordSubject(office)}, "controller", ""},
+		{"AllAskings", []string{wire.AllAskings}, "controller", ""},
+		{"AllRecords", []string{wire.AllRecords}, "controller", ""},
+
 		// What people and the control service write.
 		{"DesiredSubject", []string{wire.DesiredSubject(wire.DeviceKey(pi1)), wire.DesiredSubject(wire.DeviceKey(pi10))}, "publisher publisher@main owner", ""},
 		{"DesiredSubject", []string{wire.DesiredSubject(wire.DeviceKey(office))}, "publisher owner", ""},
