@@ -25,7 +25,7 @@ var inScope = slices.Concat(
 	span("S", 1, 31), span("S", 33, 39), span("S", 43, 47), span("S", 49, 49),
 	span("X", 29, 36), span("X", 39, 39), span("X", 45, 45), span("X", 50, 50), span("X", 52, 61), span("X", 71, 71), span("X", 74, 80), span("X", 91, 92),
 	span("X", 96, 104), span("X", 106, 106), strings.Fields("K5 K16"),
-	strings.Fields("S41 X02 X47 X69 X89"),
+	strings.Fields("S41 X02 X47 X69 X89 G64 S48 X90"),
 	strings.Fields("1 4 6 7 9 10 12 14 15 16 18 20 21 22"),
 	strings.Fields("24 25 27 28 30 33 35 36 37 38 40 41 43 45 46 47"),
 	strings.Fields("50 51 53 54 55 57 59 61 62 64 66 67"),

@@ -24,7 +24,8 @@ var asks = map[string]string{
 	"requests": "reads what devices wrote down", "plan": "the device looks and answers", "rollback-check": "the device looks and answers",
 	"keys":  "makes files; what publish hands on to devices is previewed, and so is each change: TestKeys",
 	"audit": "reads the fleet", "user": "says who may connect, which lets nothing happen to a device",
-	"up": "runs a server", "serve": "runs a service", "setup": "creates streams that are missing, on a server", "demo": "has devices of its own",
+	"device": "says who may connect as what; each of it is previewed: TestDevice",
+	"up":     "runs a server", "serve": "runs a service", "setup": "creates streams that are missing, on a server", "demo": "has devices of its own",
 }
 
 // Every command either changes nothing of a device, or previews and changes nothing without --confirm: G29, S25, H54.
