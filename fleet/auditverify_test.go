@@ -70,16 +70,16 @@ func TestVerifyAudit(t *testing.T) { // G90, issue 5
 		{"a newer document", func(l []string) []string { return append(l, `{"apiVersion":"continuo/v9","kind":"AuditEntry"}`) }, "unreadable 0-0"},
 		{"begun anew", func(l []string) []string { return append(l, written(t, "d", "", 2, nil)...) }, "begun_anew 1-1"},
 		{"begun with a past", func(l []string) []string { return written(t, "d", digestOf([]byte("x")), 2, nil) }, "rewritten 0-1"},
-		{"lost and told", func(l []string) []string {
-			l = written(t, "c", "", 9, func(i int, e *interpret.AuditEntry) {
+		{"lost and told", func([]string) []string {
+			l := written(t, "c", "", 9, func(i int, e *interpret.AuditEntry) {
 				if i == 7 {
 					e.What, e.Lost, e.LostFrom, e.LostTo = interpret.AuditLoss, 3, 3, 5
 				}
 			})
 			return append(l[:2], l[5:]...)
 		}, "lost 3-5"},
-		{"more is gone than was told", func(l []string) []string {
-			l = written(t, "c", "", 9, func(i int, e *interpret.AuditEntry) {
+		{"more is gone than was told", func([]string) []string {
+			l := written(t, "c", "", 9, func(i int, e *interpret.AuditEntry) {
 				if i == 8 {
 					e.What, e.Lost, e.LostFrom, e.LostTo = interpret.AuditLoss, 2, 4, 5
 				}

@@ -27,9 +27,6 @@ func (dir Dir) Access() (access.Keys, error) {
 func (dir Dir) accessKeys() string { return filepath.Join(string(dir), "keys", "nats") }
 func (dir Dir) jwts() string       { return filepath.Join(string(dir), "jwt") }
 
-// jwt is where a server keeps an account, in the form that it reads and writes itself.
-func (dir Dir) jwt(account string) string { return filepath.Join(dir.jwts(), account+".jwt") }
-
 // creds is the credentials file beside the file of a key.
 func creds(keyFile string) string { return strings.TrimSuffix(keyFile, ".nk") + ".creds" }
 
