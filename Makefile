@@ -7,7 +7,7 @@ SHELL := /bin/bash
 export GOFLAGS ?= -buildvcs=false
 GOTEST := go test -p 2 -timeout 10m
 FUZZTIME ?= 10s
-AGENT_LIMIT := 14800000 # bytes, arm64, stripped: all kinds, export and the trust root, and a little; 12 MB was the aim with four kinds
+AGENT_LIMIT := 14900000 # bytes, arm64, stripped: all kinds, export, trust, audit and enrolment, and a little; 12 MB was the aim with four kinds
 
 .PHONY: help
 help: ## this list
