@@ -77,7 +77,7 @@ is rid of the rules by a setuid program: no`
 			t.Errorf("the agent has a socket that others can speak to: %s", line)
 		}
 	}
-	if got := s.sh(`find /var/lib/continuo /run/continuo /etc/continuo/device.nk -perm /077; stat -c %a /var/lib/continuo /run/continuo`); got != "700\n700" {
+	if got := s.sh(`find /var/lib/continuo /run/continuo /etc/continuo/device.creds -perm /077; stat -c %a /var/lib/continuo /run/continuo`); got != "700\n700" {
 		t.Errorf("not only root may look at\n%s", got)
 	}
 	// The other process hides nothing, and has no more rights than who looks.
