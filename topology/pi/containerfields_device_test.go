@@ -157,7 +157,7 @@ func TestStoppedContainerIsNotWanted(t *testing.T) {
 	}
 	// One that ends again and again is stopped, too.
 	cfg.Stopped, cfg.Command, cfg.SpecDigest = false, []string{"sh", "-c", "exit 3"}, "sha256:3"
-	wantCode(t, c.Run(t.Context(), cfg), topology.CodeExited)
+	wantCode(t, settling(t, time.Minute).Containers().Run(t.Context(), cfg), topology.CodeExited)
 	cfg.Stopped, cfg.SpecDigest = true, "sha256:4"
 	if err := c.Run(t.Context(), cfg); err != nil {
 		t.Fatal(err)

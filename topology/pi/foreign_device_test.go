@@ -77,7 +77,7 @@ func TestOrdersOfOthersAreNotOvertaken(t *testing.T) {
 func TestOrderOfAnotherOutlastsUs(t *testing.T) {
 	s := device(t).Services()
 	const unit = "ct-outlasts.service"
-	define(t, s, unit, "[Service]\nExecStart=/bin/sleep 1d\nExecStop=/bin/sleep 3\n")
+	define(t, s, unit, "[Service]\nExecStart=/bin/sleep 1d\nExecStop=/bin/sleep 10\n")
 	if err := s.Start(t.Context(), unit, false); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestOrderOfAnotherOutlastsUs(t *testing.T) {
 	for state(t, s, unit).Active != "deactivating" {
 		runtime.Gosched()
 	}
-	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	wantCode(t, s.Start(short, unit, false), topology.CodeTimeout, "list-jobs")
 	if err := <-theirs; err != nil {
