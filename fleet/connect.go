@@ -30,11 +30,7 @@ type Fleet struct {
 
 // Connect connects as the options, the environment and the context of the NATS CLI say, in this order.
 func Connect(ctx context.Context, o Options) (*Fleet, error) {
-	s, err := o.resolve()
-	if err != nil {
-		return nil, err
-	}
-	opts, err := s.connectOptions()
+	s, opts, err := o.ready()
 	if err != nil {
 		return nil, err
 	}

@@ -31,46 +31,39 @@ func (tr *trace) add(what ...string) {
 	tr.done = append(tr.done, what...)
 }
 
-// tap stands between a device and its server, and traces what the device sends.
-func (tr *trace) tap(t *testing.T, server string) (url string) {
+var publishes = regexp.MustCompile(`(?m)^H?PUB ([a-z]+)\.\S+`)
+
+func (tr *trace) Write(b []byte) (int, error) {
+	for _, m := range publishes.FindAllSubmatch(bytes.ReplaceAll(b, []byte("\r"), nil), -1) {
+		tr.add(string(m[1]))
+	}
+	return len(b), nil
+}
+
+// tapped puts somebody between a device and its server who hears what the device sends, before the server does.
+func tapped(t *testing.T, server string, hears io.Writer) func(*natslink.Options) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	pub := regexp.MustCompile(`(?m)^H?PUB ([a-z]+)\.\S+`)
 	go func() {
 		for {
-			client, err := l.Accept()
+			device, err := l.Accept()
 			if err != nil {
 				return
 			}
 			up, err := net.Dial("tcp", strings.TrimPrefix(server, "nats://"))
 			if err != nil {
-				client.Close()
+				device.Close()
 				continue
 			}
-			go func() { _, _ = io.Copy(client, up); client.Close() }()
-			go func() {
-				defer up.Close()
-				b := make([]byte, 256<<10)
-				for {
-					n, err := client.Read(b)
-					if err != nil {
-						return
-					}
-					for _, m := range pub.FindAllSubmatch(bytes.ReplaceAll(b[:n], []byte("\r"), nil), -1) {
-						tr.add(string(m[1]))
-					}
-					if _, err := up.Write(b[:n]); err != nil {
-						return
-					}
-				}
-			}()
+			go func() { defer device.Close(); _, _ = io.Copy(device, up) }()
+			go func() { defer up.Close(); _, _ = io.Copy(io.MultiWriter(hears, up), device) }()
 		}
 	}()
-	return "nats://" + l.Addr().String()
+	return func(o *natslink.Options) { o.Servers = []string{"nats://" + l.Addr().String()} }
 }
 
 // One cycle with nothing but heartbeats to learn from: the device reports that it lives, hears of a generation, fetches
@@ -95,7 +88,7 @@ func TestOrderOfOneCycle(t *testing.T) {
 		}
 		return nil
 	})
-	dv := r.deviceOn(pi1, dev, store.NewMem(), func(o *natslink.Options) { o.Servers = []string{tr.tap(t, r.srv.URL)} })
+	dv := r.deviceOn(pi1, dev, store.NewMem(), tapped(t, r.srv.URL, tr))
 	r.until(pi1, "alive", func(s fleet.DeviceState) bool { return s.Liveness == fleet.Live && s.Status != nil })
 	tr.mu.Lock()
 	tr.done = nil

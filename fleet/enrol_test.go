@@ -353,17 +353,24 @@ func TestReplacedBoard(t *testing.T) {
 	}
 }
 
-// A credential is renewed with itself, for the same key, without an operator; a retired device gets none.
-func TestRenewAndRetire(t *testing.T) {
-	d := newDoor(t, time.Hour)
+// letIn lets pi-1 in and connects as it.
+func (d *door) letIn() (wire.Ticket, natslink.Asking, *nats.Conn) {
+	d.t.Helper()
 	ticket := d.invite(pi1, time.Hour)
-	a := ask(t, ticket, "board-1")
+	a := ask(d.t, ticket, "board-1")
 	d.present(ticket, a)
 	d.approve(pi1, a)
 	nc, err := d.login(pi1, a.Creds(d.present(ticket, a).Credential))
 	if err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
+	return ticket, a, nc
+}
+
+// A credential is renewed with itself, for the same key, without an operator; a retired device gets none.
+func TestRenewAndRetire(t *testing.T) {
+	d := newDoor(t, time.Hour)
+	ticket, a, nc := d.letIn()
 	kp, err := nkeys.FromSeed([]byte(a.Seed))
 	if err != nil {
 		t.Fatal(err)
@@ -423,14 +430,7 @@ func TestRenewAndRetire(t *testing.T) {
 // Of a device that was enrolled it is known which board it has: the card in another board is told to hold (case 134).
 func TestCardInAnotherBoard(t *testing.T) {
 	d := newDoor(t, time.Hour)
-	ticket := d.invite(pi1, time.Hour)
-	a := ask(t, ticket, "board-1")
-	d.present(ticket, a)
-	d.approve(pi1, a)
-	nc, err := d.login(pi1, a.Creds(d.present(ticket, a).Credential))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, _, nc := d.letIn()
 	for board, want := range map[string]string{"board-1": wire.ConflictOther, "board-2": wire.ConflictHold} {
 		for deadline := time.Now().Add(patience); ; {
 			for _, other := range []string{"board-1", "board-2"} { // both are heard

@@ -203,17 +203,12 @@ func (f *Fleet) beside(ctx context.Context, d Device, op interpret.Operation, be
 			return 0, nil, err
 		case answered:
 			continue
-		case !standsAlone(op) && !standsAlone(q.operation), len(frames)+1 == wire.MaxOperations:
+		case !op.StandsAlone() && !q.operation.StandsAlone(), len(frames)+1 == wire.MaxOperations:
 			return 0, nil, &UnansweredError{d, q.operation}
 		}
 		frames = append(frames, q.frame)
 	}
 	return least, frames, nil
-}
-
-// standsAlone reports whether an operation answers requests and nothing else: then it is no matter what else waits.
-func standsAlone(op interpret.Operation) bool {
-	return (op.Verb == interpret.VerbApprove || op.Verb == interpret.VerbReject) && op.Plan == ""
 }
 
 func (f *Fleet) storeOperation(ctx context.Context, key wire.Key, e Envelope, beside [][]byte, revision uint64) error {

@@ -188,13 +188,19 @@ func (s settings) connectOptions() ([]nats.Option, error) {
 	return opts, nil
 }
 
-// Dial is a bare connection, as [Connect] makes one, for what a [Fleet] does not do.
-func (o Options) Dial() (*nats.Conn, error) {
+// ready looks everything up that a connection needs.
+func (o Options) ready() (settings, []nats.Option, error) {
 	s, err := o.resolve()
 	if err != nil {
-		return nil, err
+		return s, nil, err
 	}
 	opts, err := s.connectOptions()
+	return s, opts, err
+}
+
+// Dial is a bare connection, as [Connect] makes one, for what a [Fleet] does not do.
+func (o Options) Dial() (*nats.Conn, error) {
+	s, opts, err := o.ready()
 	if err != nil {
 		return nil, err
 	}

@@ -196,7 +196,7 @@ func (f *Fleet) publishOperation(ctx context.Context, e Envelope, d Device, op i
 	switch {
 	case err != nil:
 		return err
-	case v.Statement.Generation < least && !standsAlone(op):
+	case v.Statement.Generation < least && !op.StandsAlone():
 		return errors.New("it was asked for something else since this was made: make it again")
 	case dry:
 		return nil

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/continuo-fleet/continuo/agent/natslink"
 	"github.com/continuo-fleet/continuo/agent/store"
 	"github.com/continuo-fleet/continuo/fleet"
 	"github.com/continuo-fleet/continuo/internal/wire"
@@ -19,55 +16,23 @@ import (
 	"github.com/continuo-fleet/continuo/score"
 )
 
-// A counting line is between a device and its server: it counts what the device sends.
-type line struct {
-	net.Listener
-	mu   sync.Mutex
-	sent []byte
+// sent is what a device has sent.
+type sent struct {
+	mu sync.Mutex
+	b  []byte
 }
 
-func newLine(t *testing.T, server string) *line {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &line{Listener: l}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			device, err := l.Accept()
-			if err != nil {
-				return
-			}
-			s, err := net.Dial("tcp", strings.TrimPrefix(server, "nats://"))
-			if err != nil {
-				device.Close()
-				return
-			}
-			go func() { defer device.Close(); _, _ = io.Copy(device, s) }()
-			go func() { defer s.Close(); _, _ = io.Copy(io.MultiWriter(s, p), device) }()
-		}
-	}()
-	return p
-}
-
-func (p *line) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.sent = append(p.sent, b...)
+func (s *sent) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.b = append(s.b, b...)
 	return len(b), nil
 }
 
-func (p *line) count(what string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return strings.Count(string(p.sent), what)
-}
-
-// over makes the device use a line.
-func over(p *line) func(*natslink.Options) {
-	return func(o *natslink.Options) { o.Servers = []string{"nats://" + p.Addr().String()} }
+func (s *sent) count(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Count(string(s.b), what)
 }
 
 // open waits until exactly these scores of pi-1 are asked for.
@@ -141,8 +106,8 @@ func TestAcceptance(t *testing.T) {
 	if p[0].Generation != 2 {
 		t.Fatalf("%+v", p)
 	}
-	counted := newLine(t, r.srv.URL)
-	dv = r.deviceOn(pi1, dv.Device, dv.disk.Crash(store.LoseAll), over(counted))
+	counted := &sent{}
+	dv = r.deviceOn(pi1, dv.Device, dv.disk.Crash(store.LoseAll), tapped(t, r.srv.URL, counted))
 	st := r.until(pi1, "waits", func(s fleet.DeviceState) bool {
 		return s.Status != nil && s.Status.Generation == 2 && s.Verdict == fleet.Pending
 	})
@@ -201,8 +166,8 @@ func TestAnswersWaitTogether(t *testing.T) {
 	if _, ok := errors.AsType[*fleet.UnansweredError](r.Operate(t.Context(), adopt("two"), r.asking())); !ok {
 		t.Error("one operation took the place of another")
 	}
-	counted := newLine(t, r.srv.URL)
-	dv = r.deviceOn(pi1, dv.Device, dv.disk.Crash(store.LoseAll), over(counted))
+	counted := &sent{}
+	dv = r.deviceOn(pi1, dv.Device, dv.disk.Crash(store.LoseAll), tapped(t, r.srv.URL, counted))
 	if got := r.result(yes); got.Result != interpret.ResultDone {
 		t.Errorf("%+v", got)
 	}

@@ -85,8 +85,7 @@ func mayAsk(r Root, signer wire.Signer, d Device, op interpret.Operation, hold b
 }
 
 func actOf(d Device, op interpret.Operation) trust.Act {
-	answers := op.Verb == interpret.VerbApprove || op.Verb == interpret.VerbReject
-	return trust.Act{Device: d, Approve: answers, Destroy: op.Destroys()}
+	return trust.Act{Device: d, Approve: op.Answers(), Destroy: op.Destroys()}
 }
 
 // allowed turns the word of a trust root about one who signs into an error. With hold, that others have not signed yet is

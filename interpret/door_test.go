@@ -76,7 +76,7 @@ func sources(t *testing.T, dir string, below bool, visit func(path string, f *as
 func TestOneDoor(t *testing.T) {
 	want := []string{
 		"AuditEntry.Bounded", "Bind", "Brief", "Conditions.Good", "DeviceStatus.ConvergedAt", "DeviceStatus.FoldDevice", "Digest.Fingerprint", "Digest.SHA256", "Digest.String", "Fold", "Looking", "ManifestStatus.Composite",
-		"Of", "Operation.Destroys", "Orphan.Pending", "Outcome.Converged", "Plan.Differs", "Plan.Seal", "PlannedAction.Gated", "Public", "Read", "RequestID", "ScoreStatus.Converged", "Seal", "Sealed",
+		"Of", "Operation.Answers", "Operation.Destroys", "Operation.StandsAlone", "Orphan.Pending", "Outcome.Converged", "Plan.Differs", "Plan.Seal", "PlannedAction.Gated", "Public", "Read", "RequestID", "ScoreStatus.Converged", "Seal", "Sealed",
 		"Table.Fetches", "Table.Follows", "Table.Kinds", "Table.Looks", "Table.Observe", "Table.Observed", "Table.Play", "Table.Prefetch", "Table.Remove", "Table.Secrets", "Table.Stocked",
 		"Task.Has", "Teller.Tell", "TellerOf", "Unstated", "Verbs", "Worst",
 		"onlooker.Apply", "onlooker.RemovalEffect", "onlooker.Remove", // of nothing

@@ -171,6 +171,12 @@ type ReceiptAction struct {
 	Backup string `json:"backup,omitempty"`
 }
 
+// Answers reports whether it answers a request, or approves actions of a plan: what an approver signs.
+func (op Operation) Answers() bool { return op.Verb == VerbApprove || op.Verb == VerbReject }
+
+// StandsAlone reports whether it answers requests and nothing else: then it is no matter what else waits, and in which order.
+func (op Operation) StandsAlone() bool { return op.Answers() && op.Plan == "" }
+
 // Destroys reports whether it lets something be destroyed. An effect that this version does not know counts as the worst.
 func (op Operation) Destroys() bool {
 	return op.Verb != VerbReject && slices.ContainsFunc(op.Approvals, func(a Approval) bool {

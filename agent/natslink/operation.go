@@ -129,7 +129,7 @@ func (l *Link) takeOne(ctx context.Context, envelope []byte, sum [sha256.Size]by
 	case now.IsZero():
 		l.refuse(box, CodeNoTime, "an operation waits until this device knows the time: its clock is not set, and no control service has answered yet")
 		return 0, errNoTime
-	case standsAlone(op.Operation): // its id is burnt when it is done, and its request is open or not
+	case op.StandsAlone(): // its id is burnt when it is done, and its request is open or not
 	case op.generation < box.last.generation:
 		return op.generation, nil
 	case op.generation == box.last.generation:
@@ -149,11 +149,6 @@ func (l *Link) takeOne(ctx context.Context, envelope []byte, sum [sha256.Size]by
 	}
 	l.accepted()
 	return op.generation, nil
-}
-
-// standsAlone reports whether an operation answers requests and nothing else.
-func standsAlone(op interpret.Operation) bool {
-	return (op.Verb == interpret.VerbApprove || op.Verb == interpret.VerbReject) && op.Plan == ""
 }
 
 // accepted takes back what was said of operations that were not.
@@ -259,6 +254,5 @@ func operationOf(v wire.Verified, d wire.Device) (opened, error) {
 
 // actOf is what an operation asks for, as far as scopes go.
 func actOf(d wire.Device, op opened) trust.Act {
-	answers := op.Verb == interpret.VerbApprove || op.Verb == interpret.VerbReject
-	return trust.Act{Device: d, Approve: answers, Destroy: op.Destroys()}
+	return trust.Act{Device: d, Approve: op.Answers(), Destroy: op.Destroys()}
 }

@@ -34,24 +34,12 @@ lately. Devices keep what their last good versions need by themselves. Without -
 shows that, and ends with 0. The store is an object store of NATS: nats object ls blobs shows it, too.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			signer, err := c.signing(key)
+			p, err := c.publisher(cmd.Context(), key)
 			if err != nil {
 				return err
 			}
-			f, err := c.connect(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			root, err := c.followed(cmd.Context(), f, key)
-			if err != nil {
-				return err
-			}
-			keys, err := readable(root, signer)
-			if err != nil {
-				return err
-			}
-			all, err := f.Blobs(cmd.Context(), keys)
+			defer p.Close()
+			all, err := p.Blobs(cmd.Context(), p.keys)
 			if err != nil {
 				return err
 			}
@@ -63,7 +51,7 @@ shows that, and ends with 0. The store is an object store of NATS: nats object l
 				if !confirm || !r.Goes {
 					continue
 				}
-				if err := f.CollectBlob(cmd.Context(), r.Blob); err != nil {
+				if err := p.CollectBlob(cmd.Context(), r.Blob); err != nil {
 					return err
 				}
 			}

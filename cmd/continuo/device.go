@@ -80,6 +80,16 @@ func (d decider) revoke(ctx context.Context, key string) error {
 	return d.dir.Revoke(ctx, access.Fleet, key)
 }
 
+// at is the one device that a command is about.
+func (a *admin) at(ctx context.Context, args []string) (f *fleet.Fleet, e fleet.Enrolled, decide decider, err error) {
+	d, err := theDevice(args)
+	if err != nil {
+		return nil, e, decide, err
+	}
+	f, devices, decide, err := a.look(ctx)
+	return f, find(devices, d), decide, err
+}
+
 func find(devices []fleet.Enrolled, d fleet.Device) fleet.Enrolled {
 	for _, e := range devices {
 		if e.Device == d {
@@ -151,16 +161,11 @@ func newDeviceShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show DEVICE", Short: "Show who a device is, and who asks to be it", Args: oneDevice(0, 0, "one DEVICE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := theDevice(args)
-			if err != nil {
-				return err
-			}
-			f, devices, _, err := a.look(cmd.Context())
+			f, e, _, err := a.at(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
 			defer f.Close()
-			e := find(devices, d)
 			if done, err := format.Write(cmd.OutOrStdout(), e); done || err != nil {
 				return err
 			}

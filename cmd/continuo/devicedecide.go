@@ -89,16 +89,11 @@ key already, --replace says that this one takes its place: the old credential is
 and its connection is cut. Without any of them it only shows who asks, and ends with 0.`,
 		Args: oneDevice(0, 0, "one DEVICE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := theDevice(args)
-			if err != nil {
-				return err
-			}
-			f, devices, by, err := a.look(cmd.Context())
+			f, e, by, err := a.at(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
 			defer f.Close()
-			e := find(devices, d)
 			w, err := chooseWaiting(e, fingerprint)
 			if err != nil {
 				return err
@@ -110,17 +105,17 @@ and its connection is cut. Without any of them it only shows who asks, and ends 
 			}
 			other := e.Key() != "" && e.Fingerprint != w.Fingerprint
 			if other && !e.Retired && !replace {
-				return cli.Usagef("cannot approve %s: it has another key (%s, board %s) and this one is of board %s; --replace takes that one's place and ends it", name(d), e.Fingerprint, e.Board.Serial, w.Board.Serial)
+				return cli.Usagef("cannot approve %s: it has another key (%s, board %s) and this one is of board %s; --replace takes that one's place and ends it", name(e.Device), e.Fingerprint, e.Board.Serial, w.Board.Serial)
 			}
 			if other {
 				if err := by.revoke(cmd.Context(), e.Key()); err != nil {
 					return err
 				}
 			}
-			if _, err := f.Approve(cmd.Context(), d, w, by.operators, by.signer, time.Now()); err != nil {
+			if _, err := f.Approve(cmd.Context(), e.Device, w, by.operators, by.signer, time.Now()); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is let in with the key %s\n", name(d), w.Fingerprint)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is let in with the key %s\n", name(e.Device), w.Fingerprint)
 			return err
 		},
 	}
@@ -161,16 +156,12 @@ func newDeviceReject() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "reject DEVICE --confirm", Short: "Refuse who asks to be a device; the invitation is used up", Args: oneDevice(0, 0, "one DEVICE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := theDevice(args)
-			if err != nil {
-				return err
-			}
-			f, devices, _, err := a.look(cmd.Context())
+			f, e, _, err := a.at(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
 			defer f.Close()
-			w, err := chooseWaiting(find(devices, d), fingerprint)
+			w, err := chooseWaiting(e, fingerprint)
 			if err != nil {
 				return err
 			}
@@ -178,7 +169,7 @@ func newDeviceReject() *cobra.Command {
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "would reject the key %s; do it with --confirm\n", w.Fingerprint)
 				return err
 			}
-			if err := f.Reject(cmd.Context(), d, w); err != nil {
+			if err := f.Reject(cmd.Context(), e.Device, w); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "the key %s was rejected\n", w.Fingerprint)
@@ -202,28 +193,24 @@ nothing any more. Enrolled again, it makes another key. Without --confirm it onl
 would do, and ends with 0.`,
 		Args: oneDevice(0, 0, "one DEVICE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := theDevice(args)
-			if err != nil {
-				return err
-			}
-			f, devices, by, err := a.look(cmd.Context())
+			f, e, by, err := a.at(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
 			defer f.Close()
 			if !confirm {
-				showDevice(cmd, find(devices, d))
+				showDevice(cmd, e)
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), "nothing is changed; retire it with --confirm")
 				return err
 			}
-			key, err := f.Retire(cmd.Context(), d, by.operators, by.signer, time.Now())
+			key, err := f.Retire(cmd.Context(), e.Device, by.operators, by.signer, time.Now())
 			if err != nil {
 				return err
 			}
 			if err := by.revoke(cmd.Context(), key); err != nil {
 				return fmt.Errorf("%w; it gets no other credential any more, but the one that it has still counts: do it again", err)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is retired\n", name(d))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is retired\n", name(e.Device))
 			return err
 		},
 	}

@@ -64,3 +64,28 @@ func readable(r fleet.Root, signer nkeys.KeyPair) (fleet.KeySet, error) {
 	}
 	return fleet.DocumentKeys(public)
 }
+
+// A publisher is who reads and changes what is published: a connection, the key, the trust root that counts, and whose
+// signatures are read.
+type publisher struct {
+	*fleet.Fleet
+	signer nkeys.KeyPair
+	root   fleet.Root
+	keys   fleet.KeySet
+}
+
+func (c *connection) publisher(ctx context.Context, key string) (p publisher, err error) {
+	if p.signer, err = c.signing(key); err != nil {
+		return p, err
+	}
+	if p.Fleet, err = c.connect(ctx, false); err != nil {
+		return p, err
+	}
+	if p.root, err = c.followed(ctx, p.Fleet, key); err == nil {
+		p.keys, err = readable(p.root, p.signer)
+	}
+	if err != nil {
+		p.Close()
+	}
+	return p, err
+}

@@ -32,24 +32,12 @@ shows that, score by score, and ends with 0.`,
 			if err != nil {
 				return err
 			}
-			signer, err := c.signing(key)
+			p, err := c.publisher(cmd.Context(), key)
 			if err != nil {
 				return err
 			}
-			f, err := c.connect(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			root, err := c.followed(cmd.Context(), f, key)
-			if err != nil {
-				return err
-			}
-			keys, err := readable(root, signer)
-			if err != nil {
-				return err
-			}
-			as, _, err := f.Published(cmd.Context(), d, keys)
+			defer p.Close()
+			as, _, err := p.Published(cmd.Context(), d, p.keys)
 			if err != nil {
 				return fmt.Errorf("cannot unpublish: %w", err)
 			}
@@ -57,7 +45,7 @@ shows that, score by score, and ends with 0.`,
 			if err != nil {
 				return fmt.Errorf("cannot unpublish: %s has %w", name(d), err)
 			}
-			done, err := f.Remove(cmd.Context(), d, args[1], fleet.PublishOptions{Signer: signer, Root: root, DryRun: !confirm, Actor: self()})
+			done, err := p.Remove(cmd.Context(), d, args[1], fleet.PublishOptions{Signer: p.signer, Root: p.root, DryRun: !confirm, Actor: self()})
 			if err != nil {
 				return err
 			}
