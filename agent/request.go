@@ -172,8 +172,7 @@ func answers(p interpret.Plan, approvals []interpret.Approval) (found []interpre
 			return nil, code, why
 		}
 		i := slices.IndexFunc(p.Actions, func(a interpret.PlannedAction) bool { return a.Manifest == ap.Manifest && a.Score == ap.Score })
-		switch id, err := interpret.RequestID(p.Device, p.Actions[i]); {
-		case err != nil || id != ap.Request:
+		if id, err := interpret.RequestID(p.Device, p.Actions[i]); err != nil || id != ap.Request {
 			return nil, CodeApprovalParameters, fmt.Sprintf("%s/%s is not as it was when request %.12s was made: look at the request of now (continuo requests)", ap.Manifest, ap.Score, ap.Request)
 		}
 		found = append(found, p.Actions[i])

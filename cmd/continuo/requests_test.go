@@ -60,6 +60,15 @@ func TestRequests(t *testing.T) {
 	} else if signed, err := fleet.ReadSigned(e); err != nil || signed.Operation == nil || signed.Operation.Approvals[0].Request != ids["motd"] {
 		t.Errorf("%+v, %v", signed, err)
 	}
+	// Whoever signs it is told whether it is a yes or a no.
+	for words, args := range map[string][]string{"  lets decommission kiosk/motd": nil, "  says no to decommission kiosk/motd": {"--reject"}} {
+		if code, _, errs := b.run(append([]string{"approve", ids["motd"], "--out", held, "--unsigned"}, args...)...); code != 0 {
+			t.Errorf("exit %d: %s", code, errs)
+		}
+		if _, out, _ := b.run("sign", held); !strings.Contains(out, words) {
+			t.Errorf("want %q in\n%s", words, out)
+		}
+	}
 	if code, _, _ := b.run("approve", ids["motd"], "--unsigned"); code != 2 {
 		t.Errorf("--unsigned without a file: exit %d", code)
 	}

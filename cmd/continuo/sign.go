@@ -52,7 +52,7 @@ continuo publish FILE, or continuo keys publish, then says whether that is enoug
 			if err != nil {
 				return err
 			}
-			file, keyName, keyFlag := dir.DraftFile(), "root.nk", "--key"
+			file, keyName := dir.DraftFile(), "root.nk"
 			if len(args) > 0 {
 				file = args[0]
 			}
@@ -97,7 +97,7 @@ continuo publish FILE, or continuo keys publish, then says whether that is enoug
 				if s.Root == nil {
 					keyName = "operator.nk"
 				}
-				signer, err := c.key(key, keyName, keyFlag)
+				signer, err := c.key(key, keyName, "--key")
 				if err == nil {
 					err = fleet.MaySign(root, signer, s)
 				}
@@ -146,8 +146,12 @@ func showSigned(w io.Writer, s fleet.Signed, root fleet.Root, format show.Format
 	case s.Operation != nil:
 		op := *s.Operation
 		fmt.Fprintf(w, "  by %s, valid until %s, because: %s\n", show.Text(op.Actor), s.Expires.Format(time.RFC3339), show.Text(cmp.Or(op.Reason, "no reason is given")))
+		says := "lets"
+		if op.Verb == interpret.VerbReject {
+			says = "says no to"
+		}
 		for _, a := range op.Approvals {
-			fmt.Fprintf(w, "  lets %s %s/%s, effect %s, on %s\n", show.Text(string(a.Action)), show.Text(a.Manifest), show.Text(string(a.Score)), show.Text(string(a.Effect)), show.Text(fmt.Sprint(a.Resources)))
+			fmt.Fprintf(w, "  %s %s %s/%s, effect %s, on %s\n", says, show.Text(string(a.Action)), show.Text(a.Manifest), show.Text(string(a.Score)), show.Text(string(a.Effect)), show.Text(fmt.Sprint(a.Resources)))
 		}
 	case s.Root != nil:
 		for _, line := range root.Changes(*s.Root) {

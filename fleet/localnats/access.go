@@ -120,7 +120,8 @@ func ensureCreds(keys access.Keys, keyFile string, issue func(public string) (st
 // forEver is when a key that was revoked counts again: a credential that somebody still gets for it is worth nothing either.
 var forEver = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Revoke makes whatever is issued to a user worth nothing, for ever: who comes back has another key. A server that is running here ends his connections.
+// Revoke makes whatever is issued to a user worth nothing, for ever: who comes back has another key. A server that is
+// running here ends his connections.
 func (dir Dir) Revoke(ctx context.Context, a access.Account, userPublicKey string) error {
 	keys, err := dir.Access()
 	if err != nil {
