@@ -27,21 +27,13 @@ func (l *Link) Audit(ctx context.Context, entries [][]byte) (stored int, err err
 	}
 	m := nats.NewMsg(wire.AuditSubject(l.o.Device))
 	m.Header, m.Data = wire.AuditHeaders(l.o.Device, body), body
-	answer, err := l.request(ctx, m, l.o.tune.timeout)
-	if errors.Is(err, nats.ErrNoResponders) {
-		return fail(errors.New("the fleet keeps no audit; its operator creates it with: continuo setup"))
-	}
-	if err != nil {
+	if err := l.storeIn(ctx, m, errNoAudit); err != nil {
 		return fail(err)
-	}
-	switch ack, err := readAck(answer.Data); {
-	case err != nil:
-		return fail(err)
-	case ack.Error != nil:
-		return fail(fmt.Errorf("%s (%d)", ack.Error.Description, ack.Error.Code))
 	}
 	return n, nil
 }
+
+var errNoAudit = errors.New("the fleet keeps no audit; its operator creates it with: continuo setup")
 
 // auditMessage puts as many of the first entries in a message as fit, one a line.
 func auditMessage(entries [][]byte) (body []byte, n int) {

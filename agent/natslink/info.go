@@ -2,7 +2,6 @@ package natslink
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
@@ -24,17 +23,7 @@ func (l *Link) Inform(ctx context.Context, info interpret.DeviceInfo) error {
 	}
 	m := nats.NewMsg(wire.InfoSubject(l.o.Device))
 	m.Data = body
-	answer, err := l.request(ctx, m, l.o.tune.timeout)
-	if errors.Is(err, nats.ErrNoResponders) {
-		err = errNoStore
-	}
-	if err == nil {
-		var ack ack
-		if ack, err = readAck(answer.Data); err == nil && ack.Error != nil {
-			err = fmt.Errorf("%s (%d)", ack.Error.Description, ack.Error.Code)
-		}
-	}
-	if err != nil {
+	if err := l.storeIn(ctx, m, errNoStore); err != nil {
 		return fmt.Errorf("cannot send what this device is: %w", err)
 	}
 	return nil

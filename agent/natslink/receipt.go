@@ -38,20 +38,28 @@ func (l *Link) send(ctx context.Context, r interpret.Receipt) error {
 	m.Header, m.Data = wire.ReceiptHeaders(l.o.Device, r.ID, word(r.Verb), sum[:]), body
 	l.sending.Lock()
 	defer l.sending.Unlock()
-	answer, err := l.request(ctx, m, l.o.tune.timeout)
-	if errors.Is(err, nats.ErrNoResponders) {
-		return fmt.Errorf("cannot send receipt %s: the fleet has no journal; its operator creates it with: continuo setup", r.ID)
-	}
-	if err != nil {
+	if err := l.storeIn(ctx, m, errNoJournal); err != nil {
 		return fmt.Errorf("cannot send receipt %s: %w", r.ID, err)
-	}
-	switch ack, err := readAck(answer.Data); {
-	case err != nil:
-		return fmt.Errorf("cannot send receipt %s: %w", r.ID, err)
-	case ack.Error != nil:
-		return fmt.Errorf("cannot send receipt %s: %s (%d)", r.ID, ack.Error.Description, ack.Error.Code)
 	}
 	return nil
+}
+
+var errNoJournal = errors.New("the fleet has no journal; its operator creates it with: continuo setup")
+
+// storeIn has a stream store a message. none is the error if there is no such stream.
+func (l *Link) storeIn(ctx context.Context, m *nats.Msg, none error) error {
+	answer, err := l.request(ctx, m, l.o.tune.timeout)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return none
+	}
+	if err != nil {
+		return err
+	}
+	ack, err := readAck(answer.Data)
+	if err == nil && ack.Error != nil {
+		err = fmt.Errorf("%s (%d)", ack.Error.Description, ack.Error.Code)
+	}
+	return err
 }
 
 // word keeps out of a header what would be none.

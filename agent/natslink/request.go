@@ -28,21 +28,13 @@ func (l *Link) Ask(ctx context.Context, requests interpret.ApprovalRequests) err
 	return l.askNow(ctx)
 }
 
+var errNoRequests = errors.New("the fleet has no place for requests; its operator makes one with: continuo setup")
+
 // askNow stores l.asked. It is called with l.asking held.
 func (l *Link) askNow(ctx context.Context) error {
 	m := nats.NewMsg(wire.RequestSubject(l.o.Device))
 	m.Data = l.asked
-	answer, err := l.request(ctx, m, l.o.tune.timeout)
-	if errors.Is(err, nats.ErrNoResponders) {
-		err = errors.New("the fleet has no place for requests; its operator makes one with: continuo setup")
-	}
-	if err == nil {
-		var ack ack
-		if ack, err = readAck(answer.Data); err == nil && ack.Error != nil {
-			err = fmt.Errorf("%s (%d)", ack.Error.Description, ack.Error.Code)
-		}
-	}
-	if err != nil {
+	if err := l.storeIn(ctx, m, errNoRequests); err != nil {
 		return fmt.Errorf("cannot ask for approval: %w", err)
 	}
 	return nil
