@@ -143,12 +143,16 @@ func (p *podman) ask(ctx context.Context, q request, read func(io.Reader) error)
 
 // refused reads podman's words, if it has any.
 func refused(answer *http.Response) error {
-	var said struct{ Message string }
+	var said struct{ Message, Cause string }
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 	if json.Unmarshal(text, &said) != nil || said.Message == "" {
 		said.Message = strings.TrimSpace("status " + answer.Status + " " + string(text))
 	}
-	return &refusal{answer.StatusCode, said.Message}
+	status := answer.StatusCode
+	if said.Cause == "no such container" { // it was found by its name, and is gone since
+		status = http.StatusNotFound
+	}
+	return &refusal{status, said.Message}
 }
 
 // into decodes one answer. What is not asked for is not looked at: releases of podman

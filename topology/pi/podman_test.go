@@ -104,6 +104,7 @@ func TestPodmanWords(t *testing.T) { // cases 80, 94
 		{"full", 500, `{"message":"creating container storage: write /var/x: no space left on device"}`, topology.CodeNoSpace},
 		{"read-only", 500, `{"message":"open /var/x: read-only file system"}`, topology.CodeReadOnly},
 		{"other", 500, `{"message":"something else"}`, topology.CodeUnknown},
+		{"gone meanwhile", 500, `{"cause":"no such container","message":"no container with ID ba8c found in database: no such container","response":500}`, ""},
 		{"nonsense", 200, `<html>`, topology.CodeUnknown},
 	}
 	for _, tt := range tests {
