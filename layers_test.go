@@ -74,7 +74,7 @@ var layers = []layer{
 	{"internal/access", "internal/wire github.com/nats-io",
 		"who may connect, in the form of NATS servers: beside the wire, so that no device links it"},
 	{"internal/...", "internal/access internal/wire github.com/nats-io", "nobody else's API, and below everything but the language"},
-	{"cmd/continuo-agent", "score topology topology/pi interpret interpret/standard agent agent/... internal/wire schemas/source cmd/internal/... " +
+	{"cmd/continuo-agent", "score topology topology/pi interpret interpret/standard agent agent/... internal/atomicfile internal/wire schemas/source cmd/internal/... " +
 		"github.com/spf13 github.com/sirupsen/logrus github.com/coreos/go-systemd " +
 		"golang.org/x/sys",
 		"flags and wiring of the device's binary"},

@@ -18,6 +18,7 @@ import (
 	"github.com/continuo-fleet/continuo/agent/config"
 	"github.com/continuo-fleet/continuo/agent/natslink"
 	"github.com/continuo-fleet/continuo/cmd/internal/cli"
+	"github.com/continuo-fleet/continuo/internal/atomicfile"
 	"github.com/continuo-fleet/continuo/internal/wire"
 	"github.com/continuo-fleet/continuo/topology/pi"
 )
@@ -265,20 +266,10 @@ func keepCreds(file string) func(creds []byte, back string) error {
 
 // writeFile replaces a file that only its owner may read, whole or not at all, and durably.
 func writeFile(path string, b []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	defer dir.Close()
+	return atomicfile.Write(dir, filepath.Base(path), atomicfile.File{Content: b, Mode: 0o600})
 }
